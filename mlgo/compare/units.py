@@ -56,18 +56,7 @@ class Units:
 
 
 def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Path]) -> Units:
-    """Read what the stages left.
-
-    Args:
-        task: that all of it must belong to.
-        baseline: folder with ``units.parquet`` and ``compiles.parquet``.
-        labels: ``artifacts.CSE_LABELS``.
-        evaluations: ``artifacts.CSE_RESULTS``.
-
-    Raises:
-        ArtifactError: a file is missing or damaged, or belongs to another task, baseline or set of units.
-        CorpusError: there is no unit to judge.
-    """
+    """Read what the stages left."""
     units = eligible_units(baseline)
     origin = read_provenance(baseline / "compiles.parquet")
     if origin.get("task") != task:
@@ -101,10 +90,6 @@ def unit_rows(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow
     """Compare every contender, and every learner over its seeds, on each split and each of its projects.
 
     Units that belong to no project are projects by themselves.
-
-    Args:
-        measured: what is compared.
-        bootstrap: makes the intervals.
 
     Returns:
         By split (test first), scope (`ALL` first) and contender; counts are ``failures``, compiles by kind, `OK` first,
@@ -145,11 +130,6 @@ def num_failed(record: Mapping[str, Any]) -> int:
 
 def ratios(measured: ScoreMatrix, name: str, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """A contender's score and code size over the heuristic's, ascending by the ratio of scores.
-
-    Args:
-        measured: what is compared.
-        name: contender.
-        units: which, bool [num_units]; those that failed are left out.
 
     Returns:
         Ratios of scores and of sizes, float64 [num_compared] each, and names of the units.

@@ -61,15 +61,12 @@ class CachedCompiler(ChoiceCompiler):
 
     @property
     def num_compiles(self) -> int:  # type: ignore[override]
-        """See the class."""
         return self._compiler.num_compiles
 
     def units(self, batch: str = "") -> Sequence[Unit]:
-        """As the other's."""
         return self._compiler.units(batch)
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
-        """As the other's, or known."""
         keys = [(unit, self._key(decisions)) for unit, decisions in requests]
         self.num_asked += len(keys)
         unknown = [one for one in dict.fromkeys(keys) if one[1] not in self._known.setdefault(one[0], {})]
@@ -91,11 +88,9 @@ class CachedCompiler(ChoiceCompiler):
         }
 
     def notes(self, unit: str) -> Any:
-        """As the other's."""
         return self._compiler.notes(unit)
 
     def take_notes(self, unit: str, notes: Any) -> None:
-        """As the other's."""
         self._compiler.take_notes(unit, notes)
 
     def forget(self) -> None:
@@ -133,11 +128,7 @@ class Findings:
         self.notes = None
 
     def add(self, other: "Findings") -> "Findings":
-        """Take over what is new, and return that.
-
-        Raises:
-            ReplayMismatch: a compile came out otherwise before.
-        """
+        """Take over what is new, and return that."""
         new = Findings(notes=other.notes if self.notes is None else None)
         self.notes = self.notes if new.notes is None else new.notes
         for part, outcomes in other.outcomes.items():
@@ -181,14 +172,7 @@ class CompileCache:
         return f"{self.key.get('name', '')} under choices"
 
     def findings(self, content: str) -> Findings:
-        """What is known; it grows with `add`, by this process or by others.
-
-        Args:
-            content: hash of what is compiled.
-
-        Raises:
-            ArtifactError: its file is damaged.
-        """
+        """What is known; it grows with `add`, by this process or by others."""
         if content not in self._open:
             found = self._open[content] = Findings()
             if self.folder is not None:
@@ -214,12 +198,7 @@ class CompileCache:
         return sum(path.stat().st_size for path in self.folder.glob(f"*{CACHE_SUFFIX}")) if self.folder else 0
 
     def add(self, content: str, learned: Findings) -> int:
-        """Keep what compiles have shown; returns how many outcomes were not known.
-
-        Raises:
-            ReplayMismatch: a compile came out otherwise before.
-            ArtifactError: the file is damaged or cannot be written.
-        """
+        """Keep what compiles have shown; returns how many outcomes were not known."""
         findings = self.findings(content)
         if self.folder is None:
             return findings.add(learned).num_outcomes
@@ -304,11 +283,7 @@ def figures(outcome: Outcome) -> tuple[Any, ...]:
 
 
 def caches(root: Path) -> list[CompileCache]:
-    """Those of all keys under ``root`` whose files are of this version.
-
-    Raises:
-        ArtifactError: a folder's key file is damaged.
-    """
+    """Those of all keys under ``root`` whose files are of this version."""
     keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
     return [CompileCache(root, key) for key in keys if key.pop("records") == _VERSION]
 

@@ -119,9 +119,6 @@ class SuperPmiClient(Closing):
             Metrics, or what went wrong with this method. A request that ends its process is sent again to a new one, up
             to ``max_restarts`` times, one for an unknown method once. If that does not help, the method is not sent
             again in the life of this client.
-
-        Raises:
-            SuperPmiError: SuperPMI would not answer such a request, it cannot be started, or the JIT ignores decisions.
         """
         if decisions is None:
             line = request(index, (METRICS, "1"))
@@ -254,14 +251,8 @@ _NUM_TRIED = 64
 def find_core_root(folder: Path) -> tuple[Path, Path]:
     """Find SuperPMI and the JIT.
 
-    Args:
-        folder: made by ``src/tests/build.sh`` of dotnet/runtime.
-
     Returns:
         The replay tool, and the JIT it shall load.
-
-    Raises:
-        SuperPmiError: the folder, or one of the two, is missing.
     """
     if not folder.is_dir():
         raise SuperPmiError(f"{folder} is no folder; give a core_root of dotnet/runtime")
@@ -275,11 +266,7 @@ def find_core_root(folder: Path) -> tuple[Path, Path]:
 
 
 def find_collection(path: Path) -> Path:
-    """Check that a path can be a collection of recorded methods.
-
-    Raises:
-        SuperPmiError: it is missing, empty, or has a suffix that SuperPMI does not take.
-    """
+    """Check that a path can be a collection of recorded methods."""
     if not path.is_file():
         raise SuperPmiError(f"no collection {path}; `superpmi.py download` in dotnet/runtime fetches some")
     if path.suffix not in COLLECTION_SUFFIXES:
@@ -298,10 +285,6 @@ def check_jit(client: SuperPmiClient, indices: Iterable[int] = range(1, _NUM_TRI
 
     Returns:
         Names of the features that this JIT tells, in order.
-
-    Raises:
-        SuperPmiError: the JIT cannot be loaded or is of another interface version, is a Release build, ignores
-            decisions, the collection cannot be read, or no method tried has a candidate.
     """
     jit, collection = client.superpmi.jit, client.superpmi.collection
     kinds: set[str] = set()

@@ -52,16 +52,7 @@ def columns_for(names: Sequence[str], known: Mapping[str, Column]) -> tuple[Colu
 
 
 def inputs_of(columns: Sequence[Column], names: Sequence[str], values: np.ndarray) -> np.ndarray:
-    """Inputs of all candidates, float32 [num_candidates, num_inputs].
-
-    Args:
-        columns: which features, and how.
-        names: of the features that the compiler told.
-        values: int64 [num_candidates, num_features].
-
-    Raises:
-        PolicyError: the compiler does not tell a feature.
-    """
+    """Inputs of all candidates, float32 [num_candidates, num_inputs]."""
     missing = [column.name for column in columns if column.name not in names]
     if missing:
         raise PolicyError(f"the compiler does not tell {', '.join(missing)}; train a policy for this compiler")

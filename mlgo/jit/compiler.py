@@ -213,19 +213,11 @@ class CompilerSpec(Protocol):
         ...
 
     def check(self) -> None:
-        """See that the compiler works on this machine, and is the one that results are to come from.
-
-        Raises:
-            MlgoError: it does not, or is another.
-        """
+        """See that the compiler works on this machine, and is the one that results are to come from."""
         ...
 
     def open(self) -> ChoiceCompiler:
-        """Open it.
-
-        Raises:
-            ToolchainError: there is none, or it cannot do this.
-        """
+        """Open it."""
         ...
 
     def find_units(self, pool: "ChoicePool") -> list[Found]:
@@ -237,15 +229,7 @@ class CompilerSpec(Protocol):
     ) -> tuple[dict[str, str], dict[str, str]]:
         """Which side of the split eligible units are on.
 
-        Args:
-            found: the eligible units.
-            splits: projects by side.
-            seed: root seed.
-
         Returns:
             Train, validation or test by name of the unit, and why others are left out.
-
-        Raises:
-            CorpusError: a side that should have units gets none.
         """
         ...

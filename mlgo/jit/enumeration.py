@@ -47,15 +47,6 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, splits: Mapping[str, Se
     """Compile all units by default, choose those to learn from, and split these.
 
     Outcomes of the chosen ones are known to the pool's cache afterwards, however they were come by.
-
-    Args:
-        pool: compiles.
-        config: says which are eligible.
-        splits: projects by side.
-        seed: root seed.
-
-    Raises:
-        CorpusError: no unit is eligible, or a side that should have units gets none.
     """
     found = pool.spec.find_units(pool)
     skipped = {one.unit.name: skip_reason(one.none, one.heuristic, config) for one in found}
@@ -129,17 +120,8 @@ def stratified_split(
     Within such a group the order is random, and each side takes its share of what is left, rounded at random so that
     small groups are fair, too.
 
-    Args:
-        num_viable: viable candidates of each unit.
-        shares: of all units, by side.
-        rest: side of those that no share takes.
-        seed: root seed.
-
     Returns:
         The side of each unit.
-
-    Raises:
-        CorpusError: a side that should have units gets none.
     """
     rng = generator(seed, "cse", "split")
     side: dict[str, str] = {}

@@ -52,7 +52,6 @@ class StepChange(ChoiceReward):
     each_step: ClassVar[bool] = True
 
     def of_choice(self, before: float, after: float) -> float:
-        """See the class; 0 where the score before was."""
         return self.scale * (before - after) / before if before else 0.0
 
 
@@ -74,7 +73,6 @@ class EndGain(ChoiceReward):
     each_step: ClassVar[bool] = False
 
     def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
-        """See the class; 0 where the heuristic's score is."""
         gain = self.scale * (heuristic - score) / heuristic if heuristic else 0.0
         wasted = self.no_improvement if num_chosen and score >= none else 0.0
         return (gain if gain >= 0.0 else self.loss_weight * gain) + wasted
@@ -118,10 +116,6 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         stop_at_once: whether stopping is allowed before anything is chosen; it was not in the first such environment.
         reward: how choices are rewarded.
         render_mode: None, ``ansi`` or ``rgb_array``.
-
-    Raises:
-        ConfigError: bad arguments.
-        CorpusError: no unit can be compiled.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
@@ -177,12 +171,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin with ``options["unit"]``, or with a unit drawn from the environment's generator; nothing is chosen.
-
-        Raises:
-            ConfigError: an unknown unit, or one that is not eligible.
-            CorpusError: no eligible unit was found.
-        """
+        """Begin with ``options["unit"]``, or with a unit drawn from the environment's generator; nothing is chosen."""
         super().reset(seed=seed)
         name = (options or {}).get("unit")
         if name is not None:
@@ -207,12 +196,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         return self._observation(), self._info(valid=True)
 
     def step(self, action: np.int64) -> Step:
-        """Choose a candidate, or stop.
-
-        Raises:
-            ResetNeeded: there is nothing to choose.
-            ValueError: the action is not in the action space.
-        """
+        """Choose a candidate, or stop."""
         if self._over or self._choice is None:
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):

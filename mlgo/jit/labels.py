@@ -60,13 +60,6 @@ def find_labels(
     Hill climbing flips one candidate at a time, in random order, and keeps what lowers the score; it starts from
     nothing, from the built-in heuristic's choice, and then from random choices, until the trials are used up.
 
-    Args:
-        compiler: compiles the units.
-        units: their names.
-        max_exhaustive: most viable candidates of which all subsets are tried.
-        max_trials: most choices that a hill climb tries.
-        seed: root seed of the order of flips and of random starts.
-
     Returns:
         The labels in the order of the units; None for a unit that does not compile without eliminations.
     """

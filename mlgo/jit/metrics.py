@@ -98,9 +98,6 @@ def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
     Args:
         line: text without its end of line.
         known_names: names of features that an earlier line of the same process gave, for lines without names.
-
-    Raises:
-        MetricsError: anything is missing, too much, or not of its type.
     """
     match = _LINE.fullmatch(line.removesuffix(" "))
     if match is None:

@@ -88,12 +88,7 @@ def save_choice_policy(policy: ChoicePolicy, folder: Path) -> None:
 
 
 def load_choice_policy(folder: Path) -> ChoicePolicy:
-    """Read a policy.
-
-    Raises:
-        ArtifactError: files are missing or damaged.
-        PolicyError: the files contradict each other, or a weight is not a finite number.
-    """
+    """Read a policy."""
     return load_model(folder, _decode)
 
 

@@ -99,9 +99,6 @@ class ChoicePool(Closing):
         workers: how many, unless ``where`` says.
         where: kind of the workers, and where they run.
         cache: folder of what earlier runs have found out; None for this run's own memory.
-
-    Raises:
-        WorkerError: there are no such workers.
     """
 
     def __init__(
@@ -122,17 +119,7 @@ class ChoicePool(Closing):
         batches: Sequence[tuple[str, ...]],
         done: Callable[[int], object] = lambda num_units: None,
     ) -> dict[str, Result]:
-        """Find something out about units; gives results by unit, without those of a batch whose worker died.
-
-        Args:
-            work: what to do.
-            batches: names of units; batches are worked on side by side, so units that share compiles belong into one.
-            done: called with the number of its units when a batch is done.
-
-        Raises:
-            Exception: whatever the work raised; such an exception is a defect or a mistake of the user.
-            ArtifactError: what earlier runs have found out is damaged, or cannot be kept.
-        """
+        """Find something out about units; gives results by unit, without those of a batch whose worker died."""
         results: dict[str, Result] = {}
         for position, delivery in self._pool.map((self._order(work, units) for units in batches), _hint):
             units = batches[position]
@@ -145,16 +132,7 @@ class ChoicePool(Closing):
         return {unit: results[unit] for units in batches for unit in units if unit in results}
 
     def keep(self, learned: Mapping[str, Outcomes], notes: Mapping[str, Any] = NO_NOTES) -> None:
-        """Put outcomes into the cache; what is known already must be the same.
-
-        Args:
-            learned: outcomes by unit.
-            notes: of batches, by one of their units; see `ChoiceCompiler.notes`.
-
-        Raises:
-            ReplayMismatch: a compile came out otherwise before.
-            ArtifactError: a file is damaged, or cannot be written.
-        """
+        """Put outcomes into the cache; what is known already must be the same."""
         found: dict[str, Findings] = {}
         for unit, outcomes in learned.items():
             content, base = self.spec.place(unit)
@@ -204,7 +182,6 @@ class PooledCompiler(ChoiceCompiler):
         return ()
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
-        """See `ChoiceCompiler.compile_many`; one after another."""
         return [
             self._pool.map(partial(compile_units, choices=(decisions,)), [(unit,)]).get(unit, [LOST])[0]
             for unit, decisions in requests

@@ -54,11 +54,7 @@ class ChoiceProblem:
 
 
 def choice_problem(name: str) -> ChoiceProblem:
-    """Look a problem of this kind up.
-
-    Raises:
-        ConfigError: there is none of that name.
-    """
+    """Look a problem of this kind up."""
     problem = PROBLEMS.get(name)
     if not isinstance(problem, ChoiceProblem):
         raise ConfigError(f"task {name} does not choose among candidates; its compiles ask questions")
@@ -66,16 +62,7 @@ def choice_problem(name: str) -> ChoiceProblem:
 
 
 def compiler_spec(name: str, config: CseConfig) -> CompilerSpec:
-    """How to open the compiler of a problem.
-
-    Args:
-        name: of the problem.
-        config: section ``cse`` of the configuration.
-
-    Raises:
-        ConfigError: no such problem, or the configuration lacks what it needs.
-        ToolchainError: no usable compiler.
-    """
+    """How to open the compiler of a problem."""
     return choice_problem(name).compiler(config)
 
 

@@ -31,9 +31,6 @@ def check_option(key: str, value: str) -> None:
     Args:
         key: name without the prefix ``DOTNET_``; case counts.
         value: printable ASCII without ``!`` and ``#``. The JIT reads integers to base 16.
-
-    Raises:
-        SuperPmiError: it cannot.
     """
     if not _KEY.fullmatch(key):
         raise SuperPmiError(f"JIT option {key[:80]!r}: a name has 1 to 1023 letters, digits or underscores")
@@ -62,9 +59,6 @@ def request(index: int, *options: tuple[str, str]) -> str:
 
     Returns:
         A line without its line feed.
-
-    Raises:
-        SuperPmiError: SuperPMI would not answer it.
     """
     if isinstance(index, bool) or not isinstance(index, Integral) or not 1 <= index <= _MAX_INDEX:
         raise SuperPmiError(f"method index {index!r}: the first method of a collection is 1")
@@ -85,10 +79,6 @@ def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -
         index: number of the method, from 1.
         decisions: positions of candidates, from 0, in the order in which they shall be performed; empty for none.
         feature_names: whether the reply shall name the features.
-
-    Raises:
-        SuperPmiError: SuperPMI would not answer it, or a decision is negative (the JIT would then negate all later
-            ones, ``ConfigIntArray`` in src/coreclr/jit/utils.cpp).
     """
     for decision in decisions:
         if isinstance(decision, bool) or not isinstance(decision, Integral) or decision < 0:
@@ -151,16 +141,7 @@ class SuperPmi:
         check_free_options(self.jit_options)
 
     def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
-        """Start a process.
-
-        Args:
-            arguments: after program, JIT and collection.
-            options: of the JIT, after the further ones. All are forced: they win over those that a method was recorded
-                with (jithost.cpp).
-
-        Raises:
-            SuperPmiError: it cannot be started.
-        """
+        """Start a process."""
         command = [*self.command, str(self.jit), str(self.collection), "-v", self.verbosity]
         for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
             command += ["-jitoption", "force", option]
@@ -175,9 +156,6 @@ class LineProcess:
     Args:
         command: program and arguments.
         env: its environment; None for this process's own without options of the JIT.
-
-    Raises:
-        SuperPmiError: it cannot be started.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
@@ -224,15 +202,8 @@ class LineProcess:
     def read_line(self, deadline: float) -> str | None:
         """Read a whole line, stderr drained meanwhile.
 
-        Args:
-            deadline: of ``time.monotonic()``.
-
         Returns:
             The line without its end (LF or CRLF), or None when no further whole line will come.
-
-        Raises:
-            TimeoutError: the deadline passed.
-            MetricsError: a line of more than a megabyte.
         """
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)

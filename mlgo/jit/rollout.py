@@ -35,11 +35,6 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[s
 
     The compiler is asked after each choice where that may change its candidates, else only in the end, and then for all
     episodes together.
-
-    Args:
-        compiler: compiles the units.
-        policy: says what is seen.
-        plays: of each episode the unit and what chooses.
     """
     nones = compiler.compile_many([(unit, ()) for unit, _ in plays])
     ways = [_choose(compiler, policy, unit, none, decide) for (unit, decide), none in zip(plays, nones, strict=True)]
@@ -89,12 +84,6 @@ def greedy(
 ) -> list[list[Outcome]]:
     """Units under the best actions by several sets of weights, many of which decide alike.
 
-    Args:
-        compiler: compiles the units.
-        units: their names.
-        policy: architecture and what is seen.
-        weights: float32 [num_candidates, num_params].
-
     Returns:
         Of each unit, outcomes in the order of the weights.
     """
@@ -111,16 +100,7 @@ def sampled(
     seed: int,
     names: Sequence[str | int],
 ) -> list[list[Episode]]:
-    """Episodes of each unit with actions drawn with a policy's probabilities.
-
-    Args:
-        compiler: compiles the units.
-        units: their names.
-        policy: gives the probabilities.
-        num_episodes: of each unit.
-        seed: root seed.
-        names: path of the purpose, see `seeding.generator`.
-    """
+    """Episodes of each unit with actions drawn with a policy's probabilities."""
 
     def drawing(unit: str, number: int) -> Decide:
         rng = generator(seed, *names, unit, number)
@@ -139,16 +119,7 @@ def demonstrated(
     num_orders: int,
     seed: int,
 ) -> list[list[Episode]]:
-    """Episodes of each unit in which given choices are made, in random orders, and then stopped.
-
-    Args:
-        compiler: compiles the units.
-        units: their names.
-        policy: says what is seen.
-        choices: positions to choose, by unit.
-        num_orders: episodes of each unit, fewer where its choice has fewer orders.
-        seed: root seed of the orders.
-    """
+    """Episodes of each unit in which given choices are made, in random orders, and then stopped."""
 
     def orders(unit: str) -> list[Decisions]:
         rng = generator(seed, "cse", "orders", unit)

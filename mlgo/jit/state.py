@@ -71,11 +71,7 @@ class Observer:
         return ("can_apply", *(name for column in self.columns for name in column.inputs))
 
     def candidates(self, choice: Choice) -> np.ndarray:
-        """A row for each candidate, zeros below: float32 [max_candidates, len(features)] within 0 and 1.
-
-        Raises:
-            PolicyError: the compiler does not tell a feature.
-        """
+        """A row for each candidate, zeros below: float32 [max_candidates, len(features)] within 0 and 1."""
         rows = np.zeros((self.max_candidates, len(self.features)), np.float32)
         found = choice.candidates
         if not len(found):  # a compiler with nothing to choose may name no features either
@@ -100,7 +96,6 @@ class Observer:
 
     @property
     def num_inputs(self) -> int:
-        """See `columns_of`."""
         return SUBSET.num_inputs(len(self.features) + len(RECORD))
 
 

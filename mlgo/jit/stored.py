@@ -47,10 +47,6 @@ def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
     Args:
         baseline: folder with ``units.parquet`` and ``compiles.parquet``.
         splits: which; all without any.
-
-    Raises:
-        ArtifactError: a file is missing or damaged.
-        CorpusError: there is no such unit.
     """
     rows = read_table(baseline / "units.parquet", CSE_UNITS).to_pylist()
     compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
@@ -75,16 +71,7 @@ def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
 
 
 def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: int) -> Observer:
-    """What a policy for this baseline's compiler sees.
-
-    Args:
-        baseline: folder with ``candidates.parquet``.
-        known: how features enter, by name.
-        max_candidates: of a unit.
-
-    Raises:
-        ArtifactError: the file is missing or damaged.
-    """
+    """What a policy for this baseline's compiler sees."""
     columns = read_table(baseline / "candidates.parquet").column_names
     return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
 
@@ -98,24 +85,13 @@ def in_batches(units: Iterable[EligibleUnit]) -> list[tuple[str, ...]]:
 
 
 def sampled(units: Sequence[EligibleUnit], batches: int, seed: int, *names: str | int) -> list[EligibleUnit]:
-    """Units of some batches, drawn at random: whole batches, since their units share compiles.
-
-    Args:
-        units: to draw from.
-        batches: how many are drawn at most.
-        seed: root seed.
-        names: path of the purpose, see `seeding.generator`.
-    """
+    """Units of some batches, drawn at random: whole batches, since their units share compiles."""
     drawn = {name for batch in sample(in_batches(units), batches, seed, *names) for name in batch}
     return [unit for unit in units if unit.name in drawn]
 
 
 def stored_labels(path: Path) -> dict[str, Decisions]:
-    """The best choice known for each unit.
-
-    Raises:
-        ArtifactError: the file is missing or damaged.
-    """
+    """The best choice known for each unit."""
     return {row["unit"]: tuple(row["requested"]) for row in read_table(path, CSE_LABELS).to_pylist()}
 
 

@@ -61,12 +61,7 @@ class SuperPmiSpec(CompilerSpec):
 
     @staticmethod
     def of(settings: SuperPmiConfig) -> "SuperPmiSpec":
-        """Find everything that the configuration names.
-
-        Raises:
-            ConfigError: it does not name a collection, or neither ``core_root`` nor command and JIT.
-            SuperPmiError: a file is missing.
-        """
+        """Find everything that the configuration names."""
         if settings.collection is None:
             raise ConfigError("cse.superpmi.collection: name a file of recorded methods (.mch); see docs/jit-cse.md")
         collection = find_collection(Path(settings.collection))
@@ -79,15 +74,10 @@ class SuperPmiSpec(CompilerSpec):
         return SuperPmiSpec(SuperPmi(tuple(settings.command), Path(settings.jit), collection), settings)
 
     def open(self) -> "JitCompiler":
-        """See `CompilerSpec.open`."""
         return JitCompiler(self)
 
     def check(self) -> None:
-        """Ask for a method with candidates, so that mistakes show before any work is done.
-
-        Raises:
-            SuperPmiError: the JIT is a Release build or of another interface version, or the collection is cut short.
-        """
+        """Ask for a method with candidates, so that mistakes show before any work is done."""
         with contextlib.closing(self.open()) as compiler:
             check_jit(compiler.client)
 
@@ -102,25 +92,18 @@ class SuperPmiSpec(CompilerSpec):
         return {f"{name}_sha256": file_sha256(path) for name, path in names.items()}
 
     def key(self) -> dict[str, Any]:
-        """See `CompilerSpec.key`: JIT and collection, and the program that replays the one in the other."""
         found = (shutil.which(word) or word for word in self.superpmi.command)
         programs = [file_sha256(Path(path)) for path in found if Path(path).is_file()]
         return {**self.described(), "superpmi_sha256": programs}
 
     def place(self, unit: str) -> Place:
-        """See `CompilerSpec.place`: the collection is part of the key."""
         return Place(f"method-{int(unit)}", unit)
 
     def base(self, content: str) -> str:
-        """See `CompilerSpec.base`."""
         return content.removeprefix("method-")
 
     def find_units(self, pool: ChoicePool) -> list[Found]:
-        """Methods of the collection, in two runs over all of it, for which the pool is not needed.
-
-        Raises:
-            SuperPmiError: SuperPMI cannot be used, or fails as a whole.
-        """
+        """Methods of the collection, in two runs over all of it, for which the pool is not needed."""
         self.check()
         none, heuristic = (
             {
@@ -150,9 +133,6 @@ class SuperPmiSpec(CompilerSpec):
         """All methods of the collection in one run, without elimination or under the JIT's own heuristic.
 
         A warning tells of lines that could not be read; their methods are missing.
-
-        Raises:
-            SuperPmiError: SuperPMI fails as a whole, or none of its lines can be read.
         """
         collection, silence_s = self.superpmi.collection, self.settings.startup_timeout_s
         with BatchRun(self.superpmi, no_cse=no_cse, silence_timeout_s=silence_s) as run:
@@ -257,9 +237,6 @@ class BatchRun(Closing):
         num_read: methods so far.
         num_unreadable: lines that should have been metrics and were not; they are passed over.
         unreadable: what is wrong with the first of these; empty without any.
-
-    Raises:
-        SuperPmiError: there are no such numbers.
     """
 
     def __init__(
@@ -290,11 +267,7 @@ class BatchRun(Closing):
         return self
 
     def __next__(self) -> MethodMetrics:
-        """Return the next method.
-
-        Raises:
-            SuperPmiError: nothing came for ``silence_timeout_s``, or SuperPMI cannot be started.
-        """
+        """Return the next method."""
         if self._process is None:
             self._process = self._superpmi.start(*self._arguments, options=self._options)
         process = self._process

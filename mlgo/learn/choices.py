@@ -134,7 +134,6 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return self.order.home / "labels/effects.parquet"
 
     def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
-        """See `TrainContext.origin`."""
         started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
         return provenance(
             algorithm=self.order.learner.name,
@@ -179,13 +178,11 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
         self.counts, self.num_workers = pool, pool.num_workers
 
     def draw(self, most: int, number: int) -> list[EligibleUnit]:
-        """See `Compiles.draw`; whole batches, since their units share compiles."""
         context = self._context
         units = [unit for unit in self.train if unit.name not in self._quarantine]
         return sampled(units, most, context.seed, "cse", context.order.learner.name, number)
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
-        """See `Compiles.rewards`."""
         work = partial(rollout.greedy, policy=self.policy, weights=candidates)
         found = self.pool.map(work, in_batches(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]
@@ -200,7 +197,6 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
     def sampled(
         self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool
     ) -> list[SampledCompile | None]:
-        """See `Compiles.sampled`."""
         context, policy = self._context, self.policy.with_weights(weights)
         names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
         work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=context.seed, names=names)
@@ -222,9 +218,6 @@ def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:
     """Steps of all episodes, as cloning takes them; each unit has the same total weight.
 
     A unit that takes many steps, or has many orders, would otherwise rule.
-
-    Args:
-        episodes: those of each unit.
     """
     per_unit = [[one for one in of_unit if len(one.actions)] for of_unit in episodes]
     per_unit = [of_unit for of_unit in per_unit if of_unit]
@@ -256,10 +249,6 @@ def sampled_compiles(unit: EligibleUnit, episodes: Sequence[Episode]) -> list[Sa
 
 def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
     """What is watched during training, as means over the compiles that went well.
-
-    Args:
-        units: what was compiled.
-        outcomes: of each unit.
 
     Returns:
         ``results/vs_heuristic`` and ``results/vs_no_cse``, gains over the two baselines; ``results/better`` and

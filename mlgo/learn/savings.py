@@ -43,9 +43,6 @@ def savings(
         units: with their compile without elimination.
         changes: mean change of the score with each candidate, by unit and position.
         max_effect: larger savings and losses, in percent, count as this.
-
-    Raises:
-        TrainingError: no unit has a measured effect.
     """
     inputs, saved, stops, weights = [], [], [], []
     for unit, none in units:
@@ -74,19 +71,8 @@ def fit_savings(
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Fit a network by Huber's loss; stop when validation no longer improves.
 
-    Args:
-        train: what to fit.
-        validation: units of other projects.
-        margin: what the stop is to look like, in percent; a policy then asks for at least this saving.
-        hidden: units of each hidden layer.
-        config: epochs, patience, batches, step size.
-        seed: of the initial weights and of the order of the batches.
-
     Returns:
         Weights float32 [num_params], and a record for each epoch.
-
-    Raises:
-        TrainingError: a loss is not a number.
     """
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)

@@ -99,16 +99,7 @@ def render_choices(
     facts: Mapping[str, Facts],
     hashes: Facts,
 ) -> str:
-    """The page as HTML, self-contained: the same inputs give the same bytes.
-
-    Args:
-        units: scores and sizes, unit by unit.
-        rows: comparisons, see `unit_rows`.
-        bootstrap: how the intervals were made.
-        curves: training histories by learner.
-        facts: pairs of name and value by title: baseline, labels, then each policy.
-        hashes: SHA-256 of the inputs by name.
-    """
+    """The page as HTML, self-contained: the same inputs give the same bytes."""
     measured, split = units.measured, units.measured.splits[0]
     whole = [row for row in rows if row.scope == ALL]
     cards = [row for row in claims(whole) if row.split == split]
@@ -143,11 +134,7 @@ def render_choices(
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
-    """The table of a split, or of one of its projects.
-
-    Raises:
-        ArtifactError: there is no finished run, or it holds nothing about these units.
-    """
+    """The table of a split, or of one of its projects."""
     path = args.data / "cse" / "report" / "comparisons.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; name a task that chooses among candidates and run the pipeline: make")
