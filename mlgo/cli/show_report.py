@@ -78,7 +78,7 @@ PAGES = {
     ),
     "sweep": _Page("research.sweep_page", ("experiments",), "the points of a sweep side by side, and what they cost"),
     "programs": _Page("report.executed_page", ("markdown",), "what policies change when programs run"),
-    "cse": _Page("report.choices", ("split", "project"), "how policies choose among candidates"),
+    "cse": _Page("report.choices", ("split",), "how policies choose among candidates"),
 }
 """By name."""
 
@@ -102,7 +102,6 @@ def add_parser(commands: Any) -> None:
         help="modules that count (default: the split that is judged)",
     )
     parser.add_argument("--measure", choices=measures.names(), help="what is compared")
-    parser.add_argument("--project", help="only the units of one project")
     parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
     parser.add_argument("--against", type=Path, metavar="DIR", help="folder of the results to compare with")
@@ -123,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
         args.page = _page_of_the_task(args.preset)
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
-    for name in ("split", "measure", "project", "learner", "preset", "experiments", "against", "markdown", "into"):
+    for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "into"):
         if getattr(args, name) is not None and name not in page.options:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:

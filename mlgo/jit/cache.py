@@ -63,8 +63,8 @@ class CachedCompiler(ChoiceCompiler):
     def num_compiles(self) -> int:  # type: ignore[override]
         return self._compiler.num_compiles
 
-    def units(self, batch: str = "") -> Sequence[Unit]:
-        return self._compiler.units(batch)
+    def units(self) -> Sequence[Unit]:
+        return self._compiler.units()
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
         keys = [(unit, self._key(decisions)) for unit, decisions in requests]
@@ -87,12 +87,6 @@ class CachedCompiler(ChoiceCompiler):
             for unit, outcomes in self._learned.items()
         }
 
-    def notes(self, unit: str) -> Any:
-        return self._compiler.notes(unit)
-
-    def take_notes(self, unit: str, notes: Any) -> None:
-        self._compiler.take_notes(unit, notes)
-
     def forget(self) -> None:
         """Drop everything."""
         self.begin({})
@@ -111,11 +105,9 @@ class Findings:
 
     Attributes:
         outcomes: by part: what the name of a unit has after that of its batch.
-        notes: what the compiler wants to be told again, see `ChoiceCompiler.notes`; None without.
     """
 
     outcomes: dict[str, Outcomes] = field(default_factory=dict)
-    notes: Any = None
 
     @property
     def num_outcomes(self) -> int:
@@ -125,12 +117,10 @@ class Findings:
     def clear(self) -> None:
         """Drop everything."""
         self.outcomes.clear()
-        self.notes = None
 
     def add(self, other: "Findings") -> "Findings":
         """Take over what is new, and return that."""
-        new = Findings(notes=other.notes if self.notes is None else None)
-        self.notes = self.notes if new.notes is None else new.notes
+        new = Findings()
         for part, outcomes in other.outcomes.items():
             mine = self.outcomes.setdefault(part, {})
             for decisions, outcome in outcomes.items():
@@ -145,7 +135,7 @@ class Findings:
         return new
 
     def __bool__(self) -> bool:
-        return bool(self.outcomes) or self.notes is not None
+        return bool(self.outcomes)
 
 
 class CompileCache:
@@ -233,7 +223,7 @@ def encode_findings(findings: Findings) -> bytes:
                 tables[key] = len(tables)
                 shown.append([one.names, one.values.tolist(), one.viable.astype(int).tolist()])
             rows.append([part, decisions, *figures(outcome), tables[key]])
-    record = {"notes": findings.notes, "candidates": shown, "outcomes": rows}
+    record = {"notes": None, "candidates": shown, "outcomes": rows}
     return packed(json.dumps(record, separators=(",", ":")).encode())
 
 
@@ -241,7 +231,7 @@ def decode_findings(payload: bytes) -> Findings:
     """Read it back; raises one of `records.MALFORMED`."""
     record = json.loads(unpacked(payload))
     tables = [_candidates(*row) for row in record["candidates"]]
-    found = Findings(notes=record["notes"])
+    found = Findings()
     for part, decisions, *rest in record["outcomes"]:
         if not isinstance(part, str):
             raise ValueError(f"a part that is no name: {part}")

@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mlgo.jit.pool import ChoicePool
 
 Decisions = tuple[int, ...]
 """Positions of the candidates to eliminate, in the order in which the compiler is to do so; empty for none."""
@@ -121,8 +118,8 @@ class ChoiceCompiler(Protocol):
     static: bool
     num_compiles: int
 
-    def units(self, batch: str = "") -> Sequence[Unit]:
-        """Units of a batch, in a fixed order; of all without one."""
+    def units(self) -> Sequence[Unit]:
+        """All units, in a fixed order."""
         ...
 
     def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -136,14 +133,6 @@ class ChoiceCompiler(Protocol):
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """The same for one unit."""
         return self.compile_many([(unit, decisions)])[0]
-
-    def notes(self, unit: str) -> Any:
-        """What it has found out about a unit's batch besides outcomes, as plain JSON values; None for nothing."""
-        return None
-
-    def take_notes(self, unit: str, notes: Any) -> None:
-        """Take over what `notes` gave in another process or run; raises `ArtifactError` where that cannot be."""
-        return
 
     def forget(self) -> None:
         """Drop what earlier requests have left behind that could change the outcome of later ones."""
@@ -164,13 +153,6 @@ def compile_units(
     """Outcomes of each unit under the same choices, in their order."""
     outcomes = iter(compiler.compile_many([(unit, choice) for unit in units for choice in choices]))
     return [[next(outcomes) for _ in choices] for _ in units]
-
-
-def units_of_batches(compiler: ChoiceCompiler, batches: Sequence[str]) -> list[list[Found]]:
-    """Units of each batch, with their baselines."""
-    found = [compiler.units(batch) for batch in batches]
-    baselines = iter(compile_units(compiler, [unit.name for units in found for unit in units]))
-    return [[Found(unit, *next(baselines)) for unit in units] for units in found]
 
 
 class Place(NamedTuple):
@@ -220,8 +202,8 @@ class CompilerSpec(Protocol):
         """Open it."""
         ...
 
-    def find_units(self, pool: "ChoicePool") -> list[Found]:
-        """All units with their baselines, in a fixed order; `pool` compiles."""
+    def find_units(self) -> list[Found]:
+        """All units with their baselines, in a fixed order."""
         ...
 
     def split(

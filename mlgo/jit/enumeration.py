@@ -48,7 +48,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, splits: Mapping[str, Se
 
     Outcomes of the chosen ones are known to the pool's cache afterwards, however they were come by.
     """
-    found = pool.spec.find_units(pool)
+    found = pool.spec.find_units()
     skipped = {one.unit.name: skip_reason(one.none, one.heuristic, config) for one in found}
     skipped |= repeats([one.unit for one in found if not skipped[one.unit.name]])
     sides, left_out = pool.spec.split([one for one in found if not skipped[one.unit.name]], splits, seed)

@@ -21,8 +21,6 @@ sent to workers, so it is a function of a module, or a part of one."""
 LOST = Failed("worker", "the worker died")
 """What becomes of a unit whose worker died, for whatever reason."""
 
-NO_NOTES: Mapping[str, Any] = {}
-
 
 @dataclass(frozen=True)
 class _Order:
@@ -31,14 +29,12 @@ class _Order:
     Attributes:
         work: what to do.
         units: their names.
-        known: outcomes by unit, those of other units of the same batches included.
-        notes: of each batch, by one of its units; None where there are none yet.
+        known: outcomes by unit.
     """
 
     work: Work[Any]
     units: tuple[str, ...]
     known: dict[str, Outcomes]
-    notes: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,6 @@ class _Delivery:
 
     results: Sequence[Any]
     learned: dict[str, Outcomes]
-    notes: dict[str, Any]
     num_asked: int
     num_compiled: int
 
@@ -73,13 +68,9 @@ class OpenCompiler:
         def handle(order: _Order) -> _Delivery:
             asked, compiled = compiler.num_asked, compiler.num_compiles
             compiler.begin(order.known)  # the driver's cache is the one that counts, and the only one that grows
-            for unit, notes in order.notes.items():
-                if notes is not None:
-                    compiler.take_notes(unit, notes)
             results = order.work(compiler, order.units)
-            notes = {unit: compiler.notes(unit) for unit, known in order.notes.items() if known is None}
             counts = compiler.num_asked - asked, compiler.num_compiles - compiled
-            return _Delivery(results, compiler.learned(), notes, *counts)
+            return _Delivery(results, compiler.learned(), *counts)
 
         return handle
 
@@ -124,34 +115,29 @@ class ChoicePool(Closing):
         for position, delivery in self._pool.map((self._order(work, units) for units in batches), _hint):
             units = batches[position]
             if not isinstance(delivery, WorkerLost):
-                self.keep(delivery.learned, delivery.notes)
+                self.keep(delivery.learned)
                 self.num_asked += delivery.num_asked
                 self.num_compiled += delivery.num_compiled
                 results |= dict(zip(units, delivery.results, strict=True))
             done(len(units))
         return {unit: results[unit] for units in batches for unit in units if unit in results}
 
-    def keep(self, learned: Mapping[str, Outcomes], notes: Mapping[str, Any] = NO_NOTES) -> None:
+    def keep(self, learned: Mapping[str, Outcomes]) -> None:
         """Put outcomes into the cache; what is known already must be the same."""
         found: dict[str, Findings] = {}
         for unit, outcomes in learned.items():
             content, base = self.spec.place(unit)
             found.setdefault(content, Findings()).outcomes[unit.removeprefix(base)] = outcomes
-        for unit, one in notes.items():
-            found.setdefault(self.spec.place(unit).content, Findings()).notes = one
         for content, findings in found.items():
             if findings:
                 self._cache.add(content, findings)
 
     def _order(self, work: Work[Any], units: tuple[str, ...]) -> _Order:
         known: dict[str, Outcomes] = {}
-        notes: dict[str, Any] = {}
-        places = {place: unit for unit in reversed(units) for place in [self.spec.place(unit)]}
-        for (content, base), unit in places.items():
+        for content, base in dict.fromkeys(map(self.spec.place, units)):
             findings = self._cache.findings(content)
             known |= {base + part: outcomes for part, outcomes in findings.outcomes.items()}
-            notes[unit] = findings.notes
-        return _Order(work, units, known, notes)
+        return _Order(work, units, known)
 
     def close(self) -> None:
         """End all workers and their compilers."""
@@ -177,7 +163,7 @@ class PooledCompiler(ChoiceCompiler):
         """Compiles that the pool has done."""
         return self._pool.num_compiled
 
-    def units(self, batch: str = "") -> Sequence[Unit]:
+    def units(self) -> Sequence[Unit]:
         """None: whoever has a pool knows the units."""
         return ()
 
@@ -189,4 +175,4 @@ class PooledCompiler(ChoiceCompiler):
 
 
 def _hint(order: _Order) -> Hint:
-    return Hint(next(iter(order.notes), ""))
+    return Hint(next(iter(order.units), ""))

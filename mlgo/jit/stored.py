@@ -1,6 +1,6 @@
 """Units with their baselines and labels, as earlier stages left them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
-from mlgo.base.seeding import sample
 from mlgo.errors import CorpusError
 from mlgo.jit.cache import CompileCache
 from mlgo.jit.columns import Column, columns_for
@@ -23,7 +22,6 @@ class EligibleUnit:
     Attributes:
         name: of the unit.
         project: whose code it is.
-        batch: units of a batch share compiles; empty for none.
         split: train, validation or test.
         num_viable: candidates that can be applied.
         none: score without elimination.
@@ -33,7 +31,6 @@ class EligibleUnit:
 
     name: str
     project: str
-    batch: str
     split: str
     num_viable: int
     none: float
@@ -55,7 +52,6 @@ def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
         EligibleUnit(
             row["unit"],
             row["project"],
-            row["batch"],
             row["split"],
             row["num_viable"],
             scores[row["unit"], "none"]["score"],
@@ -77,17 +73,8 @@ def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: in
 
 
 def in_batches(units: Iterable[EligibleUnit]) -> list[tuple[str, ...]]:
-    """Names of units by batch; a unit without one is its own."""
-    found: dict[str, list[str]] = {}
-    for unit in units:
-        found.setdefault(f"batch {unit.batch}" if unit.batch else f"unit {unit.name}", []).append(unit.name)
-    return [tuple(names) for names in found.values()]
-
-
-def sampled(units: Sequence[EligibleUnit], batches: int, seed: int, *names: str | int) -> list[EligibleUnit]:
-    """Units of some batches, drawn at random: whole batches, since their units share compiles."""
-    drawn = {name for batch in sample(in_batches(units), batches, seed, *names) for name in batch}
-    return [unit for unit in units if unit.name in drawn]
+    """Names of units as `ChoicePool.map` takes them, each alone."""
+    return [(unit.name,) for unit in units]
 
 
 def stored_labels(path: Path) -> dict[str, Decisions]:

@@ -37,7 +37,6 @@ from mlgo.jit.compiler import (
 )
 from mlgo.jit.enumeration import stratified_split
 from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.jit.pool import ChoicePool
 from mlgo.jit.process import DECISIONS, FEATURE_NAMES, HOOK, METRICS, LineProcess, SuperPmi
 
 _log = logging.getLogger(__name__)
@@ -102,8 +101,8 @@ class SuperPmiSpec(CompilerSpec):
     def base(self, content: str) -> str:
         return content.removeprefix("method-")
 
-    def find_units(self, pool: ChoicePool) -> list[Found]:
-        """Methods of the collection, in two runs over all of it, for which the pool is not needed."""
+    def find_units(self) -> list[Found]:
+        """Methods of the collection, in two runs over all of it."""
         self.check()
         none, heuristic = (
             {
@@ -169,7 +168,7 @@ class JitCompiler(ChoiceCompiler):
             max_restarts=settings.max_restarts,
         )
 
-    def units(self, batch: str = "") -> Sequence[Unit]:
+    def units(self) -> Sequence[Unit]:
         """All methods that compile without elimination, by their number in the collection; methods share nothing."""
         found = self._spec.baseline(no_cse=True)
         return [Unit(str(metrics.index), "", body_hash(compiled.candidates)) for metrics, compiled in found]

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from mlgo.base.artifacts import CSE_EFFECTS, provenance, read_table
 from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
-from mlgo.base.seeding import generator
+from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
@@ -24,7 +24,7 @@ from mlgo.jit.pool import LOST, ChoicePool
 from mlgo.jit.problem import choice_problem, compiler_spec
 from mlgo.jit.rollout import Episode
 from mlgo.jit.state import SUBSET, Observer
-from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, sampled, stored_labels
+from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, stored_labels
 from mlgo.learn.base import Sampled, SampledCompile
 from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext
@@ -79,7 +79,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     def validation(self) -> list[EligibleUnit]:
         """Units that choose between policies; all of the split for learners without a setting for that."""
         most, units = getattr(self.config, "validation_modules", None), self.units("validation")
-        return units if most is None else sampled(units, most, self.seed, "cse", "validation")
+        return units if most is None else sample(units, most, self.seed, "cse", "validation")
 
     def fresh(self, hidden: Sequence[int]) -> ChoicePolicy:
         """A policy that finds all actions equal."""
@@ -180,7 +180,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
     def draw(self, most: int, number: int) -> list[EligibleUnit]:
         context = self._context
         units = [unit for unit in self.train if unit.name not in self._quarantine]
-        return sampled(units, most, context.seed, "cse", context.order.learner.name, number)
+        return sample(units, most, context.seed, "cse", context.order.learner.name, number)
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
         work = partial(rollout.greedy, policy=self.policy, weights=candidates)

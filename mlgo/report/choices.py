@@ -112,9 +112,11 @@ def render_choices(
         is_size=units.measure.startswith("bytes"),
         cards=[(TONES[row.by("score").verdict], _sentence(row), unit_record(row)) for row in cards],
         counts=counts,
-        tables={name: _choice_table([_told(row) for row in whole if row.split == name]) for name in measured.splits},
+        tables={
+            name: _choice_table([(row.name, unit_record(row)) for row in whole if row.split == name])
+            for name in measured.splits
+        },
         headroom=_headroom_table([row for row in whole if row.name == BEST], counts),
-        projects=_choice_table([_told(row) for row in rows if row.scope != ALL], with_place=True),
         failed=_failed_table([row for row in whole if len(row.contender.seeds) < 2]),
         bootstrap=bootstrap,
         coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
@@ -134,39 +136,32 @@ def render_choices(
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
-    """The table of a split, or of one of its projects."""
+    """The table of a split."""
     path = args.data / "cse" / "report" / "comparisons.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; name a task that chooses among candidates and run the pipeline: make")
     found = read_json(path)
-    splits, project = found["splits"], args.project
+    splits = found["splits"]
     split = args.split or judged_split(splits)
     if split not in splits:
         raise ArtifactError(f"{path} holds no {split} unit; it has {', '.join(splits)}")
     part = splits[split]
-    if project is not None and project not in part["projects"]:
-        known = ", ".join(part["projects"]) or "none"
-        raise ArtifactError(f"{path} holds no {split} project {project}; it has {known}")
-    contenders = part["contenders"] if project is None else part["projects"][project]
-    where = f"{split} units" if project is None else f"{split} units of {project}"
     text = (
-        f"Task {found['task']}, {where}. Score: {found['measure']}, lower is better.\n"
+        f"Task {found['task']}, {split} units. Score: {found['measure']}, lower is better.\n"
         "G: geometric mean by project of score / score under the heuristic, below 1 is better.\n"
         f"Of {part['units']} {split} units {part['labels']} have a best known choice, "
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
-    rows = [(name, record, "", "") for name, record in contenders.items()]
-    return RenderedPage(text + _choice_table(rows).aligned(), part if project is None else contenders)
+    return RenderedPage(text + _choice_table(list(part["contenders"].items())).aligned(), part)
+
+
+def _records(rows: Sequence[ComparisonRow], split: str) -> list[tuple[str, dict[str, Any]]]:
+    return [(row.name, unit_record(row)) for row in rows if row.split == split]
 
 
 def _sentence(row: ComparisonRow) -> str:
     one = row.by("score")
     return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
-
-
-def _told(row: ComparisonRow) -> tuple[str, dict[str, Any], str, str]:
-    """Name, record and place of a row, as the tables take them."""
-    return row.name, unit_record(row), row.scope, row.split
 
 
 def _interval(beside: Mapping[str, Any]) -> Gain:
@@ -181,7 +176,7 @@ def _projects(beside: Mapping[str, Any], style: Style) -> str:
     return style.counts(beside["projects_better"], beside["projects_worse"])
 
 
-def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_place: bool = False) -> Table:
+def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
     """Contenders with what `unit_record` says of them."""
 
     def failed(record: Mapping[str, Any], style: Style) -> str:
@@ -192,11 +187,9 @@ def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any], str, str]], with_
         number = record["heuristic"]["num_units"]
         return f"{record['eliminations'] / number:.2f}" if number else style.none
 
-    places = [text_column("project", lambda row: row[2]), text_column("split", lambda row: row[3])]
     return Table(
         [
             text_column("who chose", lambda row: row[0]),
-            *(places if with_place else []),
             count_column("units", lambda row: row[1]["heuristic"]["num_units"]),
             Column("failed", lambda row, style: failed(row[1], style)),
             Column("G of scores", lambda row, style: style.ratio(_interval(row[1]["heuristic"]))),

@@ -65,7 +65,7 @@ def test_a_gain_without_interval():
     ("page", "option"),
     [
         ("overview", ("--split", "train")),
-        ("scoreboard", ("--project", "x")),
+        ("scoreboard", ("--learner", "x")),
         ("headroom", ("--markdown", "x.md")),
         ("sweep", ("--measure", "text_bytes")),
         ("programs", ("--experiments",)),

@@ -29,7 +29,7 @@ class AdditiveCompiler:
     num_closed: int = 0
     num_compiles: int = 0
 
-    def units(self, batch="") -> list[Unit]:
+    def units(self) -> list[Unit]:
         return [Unit(name, name.split("/")[0], name) for name in self.effects]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
@@ -46,12 +46,6 @@ class AdditiveCompiler:
 
     def compile_many(self, requests):
         return [self.compile(unit, decisions) for unit, decisions in requests]
-
-    def notes(self, unit):
-        return None
-
-    def take_notes(self, unit, notes):
-        pass
 
     def forget(self) -> None:
         pass

@@ -34,8 +34,7 @@ FIRST = Findings(
             None: Failed("jit_error", "why"),
         },
         ":f": {None: Compiled(0.1 + 0.2, 3, None, 1, Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool)))},
-    },
-    notes={"own": [1, 2]},
+    }
 )
 
 
@@ -191,7 +190,7 @@ def test_what_is_no_record(record, tmp_path):
 
 
 def same(one: Findings, other: Findings) -> bool:
-    return plain(one.outcomes) == plain(other.outcomes) and one.notes == other.notes
+    return plain(one.outcomes) == plain(other.outcomes)
 
 
 def test_records_are_read_back():

@@ -135,15 +135,9 @@ def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
     assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
 
 
-def test_units_of_a_batch_stay_together():
-    batches = {"a": "x", "b": "", "c": "x", "d": "", "x": ""}
-    units = [EligibleUnit(name, "p", batch, "train", 3, 1.0, 1.0, ()) for name, batch in batches.items()]
-    assert in_batches(units) == [("a", "c"), ("b",), ("d",), ("x",)]
-
-
 def test_gains_of_weights_and_what_a_failed_compile_counts():
     units = [
-        EligibleUnit(f"u{i}", "p", "", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
+        EligibleUnit(f"u{i}", "p", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
     ]
     failing = FailingSpec(SPEC.effects)
     equal = np.zeros((1, POLICY.architecture.num_params), np.float32)

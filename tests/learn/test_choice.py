@@ -23,7 +23,7 @@ from mlgo.learn.savings import fit_savings, savings
 from tests.jit.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
 
 OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-UNIT = EligibleUnit("u", "p", "", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
+UNIT = EligibleUnit("u", "p", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
 def episode(num_steps: int, score: float | None) -> Episode:
@@ -71,7 +71,7 @@ def compiled(values) -> Compiled:
 
 
 def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
-    other = EligibleUnit("v", "p", "", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
+    other = EligibleUnit("v", "p", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
     changes = {"u": {0: -4.0, 2: 8.0}, "v": {0: -10.0}}
     units = [(UNIT, compiled([(5, 1), (1, 5), (3, 2)])), (other, compiled([(9, 1)]))]
     found = savings(OBSERVER, units, changes, max_effect=9.0)
@@ -140,7 +140,7 @@ class BrokenSpec(AdditiveSpec):
 
 
 def test_units_that_keep_failing_are_no_longer_drawn():
-    units = [EligibleUnit(f"u{i}", "p", "", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
+    units = [EligibleUnit(f"u{i}", "p", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
     observer = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
     policy = ChoicePolicy.fresh("jit-cse", observer, [3], np.random.default_rng(0))
     order = SimpleNamespace(learner=SimpleNamespace(name="es"))
