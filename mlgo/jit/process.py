@@ -19,7 +19,7 @@ RESERVED = frozenset({METRICS, HOOK, DECISIONS, FEATURE_NAMES})
 """Options that requests set themselves (src/coreclr/jit/jitconfigvalues.h)."""
 
 _MAX_INDEX = (1 << 31) - 1
-_MAX_LINE_BYTES = 2046
+_MAX_REQUEST_BYTES = 2046
 """With its line feed and the final zero it fits SuperPMI's buffer of 2,048 bytes."""
 _KEY = re.compile(r"[A-Za-z0-9_]{1,1023}")
 _VALUE = re.compile(r"[ -~]*")
@@ -65,9 +65,9 @@ def request(index: int, *options: tuple[str, str]) -> str:
     for key, value in options:
         check_option(key, value)
     line = "!".join([str(index), *(f"{key}={value}" for key, value in options)])
-    if len(line) > _MAX_LINE_BYTES:
+    if len(line) > _MAX_REQUEST_BYTES:
         raise SuperPmiError(
-            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_LINE_BYTES}: give fewer decisions"
+            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_REQUEST_BYTES}: give fewer decisions"
         )
     return line
 
