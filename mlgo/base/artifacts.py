@@ -541,9 +541,6 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[
         table: rows, columns in any order.
         schema: required columns; also fixes their order.
         origin: provenance, see `provenance`.
-
-    Raises:
-        ArtifactError: columns do not fit the schema, or the file cannot be written.
     """
     try:
         table = table.select(schema.names).cast(schema.remove_metadata())
@@ -575,9 +572,6 @@ class TableWriter:
         path: file to replace.
         schema: required columns and their order.
         origin: provenance, see `provenance`.
-
-    Raises:
-        ArtifactError: the file cannot be written.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, origin: Mapping[str, Any]) -> None:
@@ -589,11 +583,7 @@ class TableWriter:
             self._writer = pq.ParquetWriter(self._draft.path, described, compression="zstd", compression_level=6)
 
     def write(self, columns: Mapping[str, Any]) -> None:
-        """Add rows, given by columns.
-
-        Raises:
-            ArtifactError: columns do not fit the schema, or the disk is full.
-        """
+        """Add rows, given by columns."""
         assert self._writer is not None
         try:
             table = pa.table(dict(columns), schema=self._schema)
@@ -603,11 +593,7 @@ class TableWriter:
             self._writer.write_table(table, row_group_size=max(1, table.num_rows))
 
     def close(self) -> None:
-        """Give the file its name; a second call does nothing.
-
-        Raises:
-            ArtifactError: the disk is full.
-        """
+        """Give the file its name; a second call does nothing."""
         if self._writer is not None:
             writer, self._writer = self._writer, None
             with self._draft.filling():
@@ -630,9 +616,6 @@ def read_table(
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
         columns: when given, read only these.
         filters: when given, read only rows that fit, as `pyarrow.parquet.read_table` takes them.
-
-    Raises:
-        ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
     with _readable(path):
         table = pq.read_table(path, columns=columns, filters=filters)
@@ -654,9 +637,6 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
         path: file to read.
         schema: every column of it must be there with its type.
         columns: which to read.
-
-    Raises:
-        ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
     with _readable(path), pq.ParquetFile(path) as file:
         for field in schema:
@@ -676,9 +656,6 @@ def rows_where(
         key: a column of text.
         wanted: its values.
         columns: which to read.
-
-    Raises:
-        ArtifactError: missing, not Parquet, damaged, or of another schema.
     """
     values = sorted(wanted)
     with _readable(path), pq.ParquetFile(path) as file:
@@ -715,11 +692,7 @@ def _check_column(path: Path, field: pa.Field, found: pa.Schema, names: list[str
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Return the provenance stored in a Parquet artifact.
-
-    Raises:
-        ArtifactError: unreadable, or written by something else.
-    """
+    """Return the provenance stored in a Parquet artifact."""
     try:
         metadata = pq.read_schema(path).metadata or {}
         return dict(json.loads(metadata[_METADATA_KEY]))

@@ -516,13 +516,7 @@ def _check_starts(name: str, values: Mapping[str, Any]) -> None:
 
 @functools.cache
 def config_model() -> type[Config]:
-    """The whole configuration with a section for each learner.
-
-    A section may be left out if it belongs to a learner of another package, or if all of its settings have defaults.
-
-    Raises:
-        ConfigError: a learner of another package cannot be loaded.
-    """
+    """The whole configuration with a section for each learner."""
     sections: dict[str, Any] = {}
     for name in LEARNERS.names():
         section = LEARNERS.get(name).section
@@ -542,11 +536,7 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 
 def parse_config(values: Any, source: str = "configuration") -> Config:
-    """Validate a whole configuration.
-
-    Raises:
-        ConfigError: with one line per mistake, each naming the key.
-    """
+    """Validate a whole configuration."""
     config = _validate(config_model(), values, source)
     owners: dict[str, str] = {}
     for split, projects in config.corpus.splits.model_dump().items():
@@ -567,9 +557,6 @@ def parse_section(section: type[SectionType], values: Any, source: str = "") -> 
         section: what it should be.
         values: as JSON and YAML give them.
         source: named in messages; by default the section's class.
-
-    Raises:
-        ConfigError: not this section.
     """
     return _validate(section, values, source or section.__name__)
 
@@ -597,11 +584,7 @@ class Settings:
         return True
 
     def value(self, key: str) -> Any:
-        """A setting by its dotted name, as in ``corpus.max_failed_share``.
-
-        Raises:
-            ConfigError: there is none of that name.
-        """
+        """A setting by its dotted name, as in ``corpus.max_failed_share``."""
         if key not in self:
             raise ConfigError(f"{self._source}: key {key!r} is missing")
         found: Any = self.values
@@ -610,20 +593,12 @@ class Settings:
         return found
 
     def section(self, key: str, section: type[SectionType]) -> SectionType:
-        """A section by its dotted name.
-
-        Raises:
-            ConfigError: missing, or a mistake in it.
-        """
+        """A section by its dotted name."""
         return parse_section(section, self.value(key), f"{self._source}: section {key}")
 
 
 def read_settings(path: Path, *overlays: Path) -> Settings:
-    """Read a configuration file, whole or in part, with presets laid over it in order.
-
-    Raises:
-        ConfigError: a file is unreadable, or no mapping.
-    """
+    """Read a configuration file, whole or in part, with presets laid over it in order."""
     values, source = _layered(path, *overlays)
     if not isinstance(values, dict):
         raise ConfigError(f"{source} is no mapping of sections")
@@ -640,9 +615,6 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
 
     Returns:
         The file. Its name changes when one of these settings does.
-
-    Raises:
-        ConfigError: there is no setting of one of the names.
     """
     chosen: dict[str, Any] = {}
     for key in keys:
@@ -657,11 +629,7 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
 
 
 def load_config(path: Path, *overlays: Path) -> Config:
-    """Read a configuration file, with overlays (presets) laid over it in order.
-
-    Raises:
-        ConfigError: unreadable or invalid.
-    """
+    """Read a configuration file, with overlays (presets) laid over it in order."""
     return parse_config(*_layered(path, *overlays))
 
 
@@ -679,11 +647,7 @@ def merge(base: Any, overlay: Any) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words.
-
-    Raises:
-        ConfigError: missing or not YAML.
-    """
+    """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words."""
     try:
         text = path.read_text()
         return json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_LOADER)

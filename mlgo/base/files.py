@@ -34,11 +34,7 @@ def json_text(value: Any) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read JSON.
-
-    Raises:
-        ArtifactError: missing, not readable, not JSON, nested too deeply, or larger than any file of this package.
-    """
+    """Read JSON."""
     try:
         _check_size(path, _MAX_JSON_BYTES)
         return json.loads(path.read_text())
@@ -59,9 +55,6 @@ def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
 
     Returns:
         The array in memory, of the file's dtype and shape [...]; never Python objects.
-
-    Raises:
-        ArtifactError: missing, too large, or not such a file.
     """
     try:
         _check_size(path, max_bytes)
@@ -85,11 +78,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then rename it into place.
-
-    Raises:
-        ArtifactError: the disk is full or the place is not writable. Nothing half-written stays behind.
-    """
+    """Let ``write`` fill a temporary file beside ``path``, then rename it into place."""
     _fill(Draft(path), write)
 
 
@@ -134,9 +123,6 @@ class Draft:
     Args:
         target: path when it is finished; a folder is replaced as a whole.
         is_folder: what it is.
-
-    Raises:
-        ArtifactError: the disk is full or the place is not writable.
     """
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:
@@ -155,11 +141,7 @@ class Draft:
 
     @contextlib.contextmanager
     def filling(self) -> Iterator[None]:
-        """Work on the draft; it is removed when that fails.
-
-        Raises:
-            ArtifactError: the disk is full or the place is not writable.
-        """
+        """Work on the draft; it is removed when that fails."""
         try:
             yield
         except OSError as error:
@@ -176,11 +158,7 @@ class Draft:
             raise
 
     def place(self) -> None:
-        """Give the draft its name.
-
-        Raises:
-            ArtifactError: the place is not writable.
-        """
+        """Give the draft its name."""
         with self.filling():
             if self._is_folder and self._target.exists():
                 shutil.rmtree(self._target)
@@ -257,11 +235,7 @@ def source_hash() -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, hexadecimal.
-
-    Raises:
-        ArtifactError: the file cannot be read.
-    """
+    """SHA-256 of a file's bytes, hexadecimal."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

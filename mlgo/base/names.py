@@ -49,11 +49,7 @@ class PolicyName(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "PolicyName":
-        """Read the name of a policy's folder.
-
-        Raises:
-            ArtifactError: it is none.
-        """
+        """Read the name of a policy's folder."""
         found = cls.find(text)
         if found is None:
             raise ArtifactError(f"{text!r} names no policy; its folder must be called <learner>-s<seed>, like es-s0")
@@ -76,11 +72,7 @@ class Lineage(NamedTuple):
 
     @classmethod
     def of(cls, learner: str) -> "Lineage":
-        """Read the learner of a policy of such a run.
-
-        Raises:
-            ArtifactError: it is none.
-        """
+        """Read the learner of a policy of such a run."""
         match = _LINEAGE.fullmatch(learner)
         if match is None:
             raise ArtifactError(f"{learner!r} names no training of a generalisation run, like main-both")

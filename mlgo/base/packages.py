@@ -51,9 +51,6 @@ def fetch_package(package: Package, cache_dir: Path) -> Path:
     Args:
         package: what to fetch.
         cache_dir: folder of downloads, shared by all runs.
-
-    Raises:
-        PackageError: not cached and not reachable, unknown to the index, or of another hash.
     """
     cached = sorted(cache_dir.glob(f"{package.sha256}-*"))
     if cached:
@@ -64,11 +61,7 @@ def fetch_package(package: Package, cache_dir: Path) -> Path:
 
 
 def pin_package(name: str, version: str, kind: Literal["sdist", "wheel"]) -> Package:
-    """A package with the hash that the index gives today; write it down to have the same file tomorrow.
-
-    Raises:
-        PackageError: the index cannot be reached, does not know it, or gives no hash.
-    """
+    """A package with the hash that the index gives today; write it down to have the same file tomorrow."""
     unpinned = Package(name, version, "", kind)
     with _index(unpinned, f"{unpinned} is not pinned") as index:
         found = [one.digests["sha256"] for one in _offered(index, unpinned) if "sha256" in one.digests]

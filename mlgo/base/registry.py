@@ -42,19 +42,11 @@ class Registry(Generic[Entry]):
         return found
 
     def names(self) -> list[str]:
-        """All names, sorted.
-
-        Raises:
-            ConfigError: two packages claim the same name.
-        """
+        """All names, sorted."""
         return sorted(self._entries)
 
     def get(self, name: str) -> Entry:
-        """An entry by its name.
-
-        Raises:
-            ConfigError: there is none of that name, or it cannot be imported.
-        """
+        """An entry by its name."""
         if name not in self._entries:
             raise ConfigError(f"unknown {self._what} {name!r}; known: {', '.join(self.names())}")
         if name not in self._loaded:

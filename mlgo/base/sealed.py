@@ -84,11 +84,7 @@ class Identity:
 
 
 def load_sealed(path: Path = SEALED) -> SealedSet:
-    """Read the list; an empty one where there is no such file.
-
-    Raises:
-        ConfigError: it is no such list, or a project has no recipe.
-    """
+    """Read the list; an empty one where there is no such file."""
     if not path.exists():
         return SealedSet(date="", criteria=[], projects=[])
     found = parse_section(SealedSet, read_yaml(path), str(path))
@@ -106,24 +102,12 @@ def check_corpus(config: Config, sealed: Path = SEALED) -> None:
     Args:
         config: the configuration.
         sealed: the list.
-
-    Raises:
-        ConfigError: names both recipes.
     """
     check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump(), sealed)
 
 
 def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Path = SEALED) -> None:
-    """The same for the projects of some splits, see `check_corpus`.
-
-    Args:
-        recipes: folder of their recipes.
-        splits: names of projects by split.
-        sealed: the list.
-
-    Raises:
-        ConfigError: names both recipes.
-    """
+    """The same for the projects of some splits, see `check_corpus`."""
     kept = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
     seen: list[tuple[str, Identity]] = []
     for split, one in _identities(recipes, splits):
@@ -143,11 +127,7 @@ def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: P
 
 
 def identity_of(recipe: Path) -> Identity:
-    """Whom a recipe makes a project of; of a file that cannot be read its name alone.
-
-    Raises:
-        ConfigError: not YAML.
-    """
+    """Whom a recipe makes a project of; of a file that cannot be read its name alone."""
     found = read_yaml(recipe) if recipe.exists() else {}
     values: Mapping[str, Any] = found if isinstance(found, dict) else {}
     names = [recipe.stem, str(values.get("name") or recipe.stem)]

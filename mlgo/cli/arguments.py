@@ -31,11 +31,7 @@ def stage_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """The settings that ``--config`` and ``--preset`` name.
-
-    Raises:
-        ConfigError: unreadable.
-    """
+    """The settings that ``--config`` and ``--preset`` name."""
     return read_settings(args.config, *args.preset)
 
 
@@ -68,11 +64,7 @@ def add_workers_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def workers_of(settings: Settings) -> WorkersConfig:
-    """Where compiles run: as the environment variable `WORKERS` says, else section ``workers``, else on this machine.
-
-    Raises:
-        ConfigError: bad settings.
-    """
+    """Where compiles run: by the environment variable `WORKERS`, else section ``workers``, else on this machine."""
     if WORKERS in os.environ:
         try:
             values = json.loads(os.environ[WORKERS])
@@ -83,11 +75,6 @@ def workers_of(settings: Settings) -> WorkersConfig:
 
 
 def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
-    """Toolchain and compile settings.
-
-    Raises:
-        ConfigError: bad settings.
-        ToolchainError: no usable compiler.
-    """
+    """Toolchain and compile settings."""
     compiling = settings.section("compile", CompileConfig)
     return find_toolchain(settings.value("toolchain"), settings.value("target")), compiling

@@ -122,11 +122,7 @@ def _capture_sdist(args: argparse.Namespace) -> Captured:
 
 
 def _options(text: str) -> tuple[str, ...]:
-    """Options of code generation that a user gives for bitcode.
-
-    Raises:
-        ConfigError: one is something else.
-    """
+    """Options of code generation that a user gives for bitcode."""
     try:
         words = shlex.split(text)
     except ValueError as error:

@@ -66,11 +66,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoice]]:
-    """The compiler that the options name, and the policy, which may not be there.
-
-    Raises:
-        ToolchainError: there is no such compiler.
-    """
+    """The compiler that the options name, and the policy, which may not be there."""
     compiler = shutil.which(args.compiler) or "" if args.compiler else ""
     if args.compiler and not compiler:
         raise ToolchainError(f"--compiler {args.compiler} is not an executable; give the path of a clang")
@@ -82,11 +78,7 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoi
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the driver and become it; where that fails, say why once and become the compiler itself.
-
-    Raises:
-        ToolchainError: there is no such compiler.
-    """
+    """Make the driver and become it; where that fails, say why once and become the compiler itself."""
     toolchain, choice = chosen(args)
     try:
         driver = make_driver(choice(), toolchain)

@@ -11,13 +11,7 @@ from mlgo.jit.problem import compiler_spec
 
 
 def choice_pool(args: argparse.Namespace, settings: Settings) -> ChoicePool:
-    """Workers that compile under choices; they know what earlier runs have found out.
-
-    Raises:
-        ConfigError: bad settings.
-        ToolchainError: no usable compiler.
-        WorkerError: there are no such workers.
-    """
+    """Workers that compile under choices; they know what earlier runs have found out."""
     spec = compiler_spec(settings.value("task"), settings.section("cse", CseConfig))
     known = known_compiles(shared_folder(args.work) / "replay", settings.section("replay", ReplayConfig))
     return ChoicePool(spec, args.workers, workers_of(settings), known)

@@ -114,12 +114,7 @@ def _particulars(task: Task, result: CompileResult) -> dict[str, Any]:
 
 
 def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Advisor:
-    """Turn the value of ``--policy`` into an advisor.
-
-    Raises:
-        ConfigError: not a known word and not a folder.
-        PolicyError: a policy of another task.
-    """
+    """Turn the value of ``--policy`` into an advisor."""
     word, _, seed = text.partition(":")
     if word == "random" and not (seed.isascii() and seed.isdigit()):
         raise ConfigError("--policy random needs a seed, for example random:1")
@@ -157,12 +152,7 @@ def policy_identity(text: str) -> tuple[str, str]:
 
 
 def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchain: Toolchain, folder: Path) -> Path:
-    """Find or make the bitcode that the user means.
-
-    Raises:
-        CorpusError: no such file and no such module in the corpus.
-        CompileError: a source that does not compile.
-    """
+    """Find or make the bitcode that the user means."""
     path = Path(module)
     if path.is_file():
         return FrontEnd(toolchain, config.compile, folder, task).module_of(path, folder / "module.bc")

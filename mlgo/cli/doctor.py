@@ -167,11 +167,7 @@ def _leftovers(args: argparse.Namespace) -> str:
 
 
 def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[Path]:
-    """Compile the first source of each sample project to bitcode.
-
-    Raises:
-        MlgoError: one does not compile, or there is none.
-    """
+    """Compile the first source of each sample project to bitcode."""
     front_end = FrontEnd(toolchain, config.compile, folder / "cache", get_task(config.task))
     modules = []
     for path in sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml")):
@@ -198,10 +194,7 @@ def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:
 
 
 def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
-    """Compile plain and under the echo of the default; return what differs, empty when nothing does.
-
-    Where the compiler does not tell its default, answers are recorded and given again instead.
-    """
+    """Compile plain and under the echo of the default; return what differs, empty when nothing does."""
     task = get_task(config.task)
     settings = config.compile.model_copy(update={"size_stop_factor": 1000.0})
     if task.default is None:

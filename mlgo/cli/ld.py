@@ -36,11 +36,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Link under advice; where that fails, say why once and become the compiler itself.
-
-    Raises:
-        ToolchainError: there is no such compiler.
-    """
+    """Link under advice; where that fails, say why once and become the compiler itself."""
     toolchain, choice = chosen(args)
     wanted = LinkCommand.read(args.arguments)
     try:

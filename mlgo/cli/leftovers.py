@@ -44,9 +44,6 @@ def find_leftovers(work: Path, data: Path, settings: Path) -> list[Leftovers]:
         work: folder with checkpoints/, replay/, bitcode/ and sdists/; several working copies may share it.
         data: folder of this working copy's results.
         settings: folder of the configuration, whose files pin what is downloaded.
-
-    Raises:
-        ArtifactError: a list of modules is damaged.
     """
     found = {
         "checkpoints beside a newer one of the same policy": _older_checkpoints(work / "checkpoints"),

@@ -44,11 +44,7 @@ GROUP = "mlgo.commands"
 
 
 def find_commands() -> dict[str, str]:
-    """Modules of all commands by name, with those of `mlgo.research` and of other packages.
-
-    Raises:
-        ConfigError: two packages have a command of one name.
-    """
+    """Modules of all commands by name, with those of `mlgo.research` and of other packages."""
     found = dict(COMMANDS)
     for point in sorted(entry_points(group=GROUP), key=lambda one: (one.name, one.value)):
         if found.setdefault(point.name, point.value) != point.value:

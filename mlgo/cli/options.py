@@ -74,11 +74,7 @@ def add_trace_option(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(args: argparse.Namespace) -> Config:
-    """Load the configuration that the options name.
-
-    Raises:
-        ConfigError: unreadable or invalid, or its corpus mixes splits or takes from the sealed test set.
-    """
+    """Load the configuration that the options name."""
     config = load_config(args.config, *args.preset)
     check_corpus(config)
     return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config

@@ -53,13 +53,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write or check an archive.
-
-    Raises:
-        ArtifactError: a file is missing or is not the one that was checked, or the output exists.
-        ConfigError: options that do not fit, or no semantic version.
-        PolicyError: a form does not decide as its policy.
-    """
+    """Write or check an archive."""
     if args.check:
         if args.policies or args.output:
             raise ConfigError("--check ARCHIVE stands alone; leave out POLICY and -o")
@@ -103,11 +97,7 @@ def _exported(policy: Path, exports: Path) -> Path:
 
 
 def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, bytes]:
-    """Files of all releases by path, which begins with the policy's name.
-
-    Raises:
-        ArtifactError: a policy has no card, or two have one name.
-    """
+    """Files of all releases by path, which begins with the policy's name."""
     found: dict[str, bytes] = {}
     for release in releases:
         if release.card is None:
@@ -120,11 +110,7 @@ def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, byt
 
 
 def _common_version(releases: Sequence[Release], version: str | None) -> str:
-    """Version of the whole.
-
-    Raises:
-        ConfigError: it is not given, and the cards have none or several.
-    """
+    """Version of the whole."""
     said = {version or _version_of(release.card) for release in releases}
     if len(said) != 1 or None in said:
         raise ConfigError("the cards name no version that is the same for all; give --version X.Y.Z")

@@ -211,11 +211,7 @@ def _compile_again(
     trees: ModuleTrees,
     index: int,
 ) -> str:
-    """Give known answers to the compiler again; say what differs, nothing if all agrees.
-
-    Of a module whose functions are decided one by one, each gets the answers of one of its known compiles, whatever the
-    others get; so this also tries whether they are independent.
-    """
+    """Give known answers to the compiler again; say what differs, nothing if all agrees."""
     settings = config.compile.model_copy(
         update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
     )

@@ -63,11 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:
-    """The advisor that ``--policy`` names, which must be the logged one.
-
-    Raises:
-        PolicyError: it is of another task, or another one than the logged.
-    """
+    """The advisor that ``--policy`` names, which must be the logged one."""
     advisor = parse_policy(text, get_task(episode.task), toolchain, episode.module)
     name, sha256 = policy_identity(text)
     if sha256 != episode.policy_sha256 or (not sha256 and name != episode.policy):

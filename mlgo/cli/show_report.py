@@ -113,11 +113,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a page; 1 if a program on it did something else than it should.
-
-    Raises:
-        ConfigError: an option that the page does not take.
-    """
+    """Print a page; 1 if a program on it did something else than it should."""
     if args.page is None:
         args.page = _page_of_the_task(args.preset)
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
@@ -137,11 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def with_block(path: Path, page: str, markdown: str) -> str:
-    """Text of a file with a page in its place, between the lines ``<!-- mlgo report PAGE -->`` and ``<!-- end -->``.
-
-    Raises:
-        ConfigError: there is no such file, or no such place in it.
-    """
+    """Text of a file with a page in its place, between the lines ``<!-- mlgo report PAGE -->`` and ``<!-- end -->``."""
     try:
         text = path.read_text()
     except OSError as error:

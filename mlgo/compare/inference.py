@@ -419,13 +419,7 @@ def _ratios(policy: np.ndarray, baseline: np.ndarray) -> np.ndarray:
 
 
 def _points(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """Total, geometric mean and median of samples of projects, float64 [3, num_samples].
-
-    Args:
-        after: float64 [num_samples, num_projects], scores, mean over the seeds.
-        before: float64 [num_samples, num_projects], scores of the baseline.
-        logs: float64 [num_samples, num_projects], log ratios, mean over the seeds.
-    """
+    """Total, geometric mean and median of samples of projects, float64 [3, num_samples]."""
     ratio = np.log(_ratios(after.sum(axis=1), before.sum(axis=1)))
     # 0 - x, as -x would make a negative zero
     return 0.0 - np.expm1(np.stack([ratio, logs.mean(axis=1), np.median(logs, axis=1)]))

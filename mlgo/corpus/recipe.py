@@ -205,11 +205,7 @@ def _copy_python_headers(project: str, folder: Path) -> None:
 
 
 def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:
-    """Fill a configure or CMake header template.
-
-    ``@NAME@`` and ``${NAME}`` become the value (empty when unknown). ``#cmakedefine NAME rest`` becomes a define
-    when the value is neither missing, null nor false; ``#cmakedefine01 NAME`` becomes 0 or 1.
-    """
+    """Fill a configure or CMake header template."""
 
     def define(match: re.Match[str]) -> str:
         kind, name, rest = match.groups()

@@ -28,13 +28,7 @@ ONE_JOB = ("--thinlto-jobs=1",)
 
 
 def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
-    """Replace the modules of each linked file by those that its back ends compile.
-
-    What they import follows from pre-link compiles under the heuristic.
-
-    Returns:
-        Both tables with the new modules. Their names are those of linked file and source, with ``:`` between.
-    """
+    """Replace the modules of each linked file by those that its back ends compile."""
     task = tools.front_end.task
     if task is not None and task.in_code_generation:
         raise ConfigError(f"corpus.form: thin holds modules before optimization; task {task.name} needs them after it")

@@ -165,16 +165,7 @@ def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s
 def partition_modules(
     names: Sequence[frozenset[bytes]], bodies: Sequence[Mapping[int, int]], limit: int
 ) -> list[list[int]]:
-    """Merge modules to groups, greedily: always the two that share the most names and are small enough together.
-
-    Names are counted for each pair of modules of two groups.
-
-    A name that two groups share is one that both must keep: a function of one that the other calls, or a copy that both
-    have. Merged, it may become internal.
-
-    Returns:
-        Numbers of the modules of each group, ascending; groups by their first module.
-    """
+    """Merge modules to groups, greedily: always the two that share the most names and are small enough together."""
     shared = _shared(names)
     groups: dict[int, list[int]] = {number: [number] for number in range(len(names))}
     lengths = {number: dict(of) for number, of in enumerate(bodies)}

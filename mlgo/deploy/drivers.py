@@ -58,12 +58,7 @@ class DriverChoice:
 
     @classmethod
     def of(cls, named: str, compiler: str = "") -> "DriverChoice":
-        """The driver of the user's options.
-
-        Args:
-            named: the policy: a folder, an installed one, or empty for the default.
-            compiler: full path, or empty for that of the ziglang wheel.
-        """
+        """The driver of the user's options."""
         policy = find_policy(named) if named else default_policy()
         given = os.environ.get(DRIVER)  # else Python was started without bin/mlgo, and any place will do
         place = Path(given) if given else drivers_folder() / content_hash([str(policy.resolve()), compiler]) / "driver"

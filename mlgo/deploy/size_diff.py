@@ -44,11 +44,7 @@ class Limit:
 
     @classmethod
     def of(cls, text: str) -> "Limit":
-        """Read a limit such as ``0.5%``, ``1KiB`` or ``300``.
-
-        Raises:
-            ValueError: it is none.
-        """
+        """Read a limit such as ``0.5%``, ``1KiB`` or ``300``."""
         match = _LIMIT.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"{text!r} is no limit; examples are 0.5%, 300 (bytes) and 1KiB")

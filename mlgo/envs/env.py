@@ -139,7 +139,6 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         """Answer a question and wait for the next one, or for the end of the compile.
 
         Raises:
-            ResetNeeded: there is no question to answer.
             ValueError: the action is not in the action space.
         """
         if self._compile is None or self._event is None:
@@ -168,11 +167,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         return observation, reward, not failed, failed, info
 
     def action_masks(self) -> np.ndarray:
-        """Which actions are legal now, bool [num_actions]; see MaskablePPO of sb3-contrib.
-
-        Raises:
-            AttributeError: any priority is legal.
-        """
+        """Which actions are legal now, bool [num_actions]; see MaskablePPO of sb3-contrib."""
         if mask := mask_of(self.task.actions):
             legal: np.ndarray = self._observation[mask].ravel() != 0
             return legal if legal.any() else np.ones_like(legal)

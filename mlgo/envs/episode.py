@@ -96,7 +96,6 @@ class LiveCompile:
 
         Raises:
             OSError: the machine failed, not the compiler.
-            ReplayMismatch: the known questions were not the ones that came.
         """
         event = self._events.get()
         if isinstance(event, BaseException) and not isinstance(event, CompileError):
@@ -175,7 +174,6 @@ class RecalledCompile:
 
         Raises:
             OSError: the machine failed, not the compiler.
-            ReplayMismatch: the compiler contradicts the trees.
         """
         if self._live is None:
             for known in self._recalled:

@@ -196,7 +196,6 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         """Go on to the next recorded question.
 
         Raises:
-            ResetNeeded: the episode is over, or was left here when it was recorded.
             ValueError: another answer than the recorded one.
         """
         if self._step >= len(self._rows) or self._rows[self._step]["action"] is None:

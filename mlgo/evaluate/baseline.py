@@ -223,13 +223,7 @@ def _explain_differences(
     plain: Mapping[str, CompileOutcome],
     echoes: Mapping[str, CompileOutcome],
 ) -> dict[str, str]:
-    """Say why echoing the default did not reproduce the plain object, by module key.
-
-    LLVM's own inliner also works on calls that earlier inlining has made unreachable (a landing pad whose invoke
-    cannot throw any more); the advisor is not asked about those. They vanish later, but what they use may by then have
-    been simplified in another way. Recognised by counting: the plain compile then inlines more calls than the echo.
-    ``python -m benchmarks.echo`` shows where these calls are.
-    """
+    """Say why echoing the default did not reproduce the plain object, by module key."""
     pairs = {key: (plain[key].result, echoes[key].result) for key in plain}
     differing = [key for key, (a, b) in pairs.items() if a and b and a.object_sha256 != b.object_sha256]
     echo = EchoAdvisor(quirks.default_slot)

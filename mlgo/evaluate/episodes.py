@@ -196,11 +196,7 @@ def episodes_hash(episodes: Iterable[Episode]) -> str:
 
 
 def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
-    """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in.
-
-    Returns:
-        None when nothing is known of the module, or only its functions one by one.
-    """
+    """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in."""
     loaded = store.load(sha256)
     if loaded is None or (tree := loaded[1].whole) is None:
         return None

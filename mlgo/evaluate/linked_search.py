@@ -91,14 +91,7 @@ def measure_search(
 
 
 class _ModuleSearch:
-    """The search of one module: its compiles are linked with the policy's objects of all others.
-
-    Attributes:
-        best: object of the best compile so far; the policy's where none was better.
-        wanted: advisors to compile it under next; none at the end.
-        course: rows of ``artifacts.SEARCH_COURSE``: the policy's at 0, one for each improvement, and the last. None
-            where the policy's objects do not link.
-    """
+    """The search of one module: its compiles are linked with the policy's objects of all others."""
 
     def __init__(
         self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_heuristic_feature: bool

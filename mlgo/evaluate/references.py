@@ -72,10 +72,7 @@ def _at_level(
     folder: Path,
     num_threads: int,
 ) -> dict[str, Path]:
-    """Files of modules as another level wants them, by key.
-
-    One that cannot be written is left out, and so its programs have no size: as it is, it is of the configured level.
-    """
+    """Files of modules as another level wants them, by key."""
 
     def write(number: int) -> Path | None:
         file = folder / f"{number:06d}.bc"

@@ -257,13 +257,7 @@ def _unions(flips: Sequence[_Flip], least: int) -> list[dict[bytes, int]]:
 
 
 class _Flips:
-    """Which flips of a compile to try next: single ones, in passes for as long as a pass helps, then random groups.
-
-    Attributes:
-        progress: something has helped since the last pass began, so another pass is worth while.
-        known: answers of the compile that is to be improved, where flips are tried together: they stay as they are, so
-            that what is not reached does not change. Empty otherwise.
-    """
+    """Which flips of a compile to try next: single ones, in passes for as long as a pass helps, then random groups."""
 
     def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator) -> None:
         self.progress, self.known = False, dict[bytes, int]()

@@ -98,11 +98,7 @@ def _sizes_row(linking: Linking, contender: str, program: Program, objects: Mapp
 
 
 def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: Kinds) -> list[Row]:
-    """Add up code and unwind entries of a linked file by kinds of its functions.
-
-    Returns:
-        ``{"kind", "text", "unwind"}`` for each of `KINDS`. What is of no known function is in none of them.
-    """
+    """Add up code and unwind entries of a linked file by kinds of its functions."""
     known = {module.name: kinds.get(module.key, {}) for module in program.modules}
     found = {kind: [0, 0] for kind in KINDS}
     for one in functions:

@@ -88,11 +88,7 @@ class CompileWorker:
         self._spec, self._task, self._trees = spec, get_task(spec.task), spec.trees
 
     def __call__(self, job: CompileJob) -> CompileOutcome:
-        """Do a job.
-
-        Raises:
-            ReplayMismatch: the trees contradict the compiler; names the module and the remedy.
-        """
+        """Do a job."""
         return self._outcome(job).read_for(job)
 
     def cancel(self) -> None:
@@ -125,11 +121,7 @@ class CompileWorker:
             return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
 
     def _unknown_part(self, job: CompileJob) -> "CompileResult | _Remainder":
-        """What the tree leaves to compile of a job, or its result.
-
-        All of a job whose advisor looks at more than the observation, that asks for the default or another count, or
-        that wants an object, which a tree does not hold.
-        """
+        """What the tree leaves to compile of a job, or its result."""
         if self._trees is None or not job.sha256 or not isinstance(job.advisor, PureAdvisor):
             return _Remainder(job)
         if job.with_heuristic_feature or job.count_done or job.object_path is not None:
@@ -212,12 +204,7 @@ class CompileWorker:
 
 @dataclass(frozen=True)
 class _Remainder:
-    """What is left to compile of a job.
-
-    Attributes:
-        job: its first questions are answered where they are known.
-        observations: raw observations of the known questions of each context, if they are wanted.
-    """
+    """What is left to compile of a job."""
 
     job: CompileJob
     observations: tuple[bytes, ...] = ()
@@ -238,10 +225,7 @@ def _with_known_observations(rest: _Remainder, result: CompileResult) -> Compile
 
 
 def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: Guard) -> Walk:
-    """Leave the last answer to the session if its guard would change it.
-
-    It is the only one that can be illegal: those before it are answers of compiles, as the compiler got them.
-    """
+    """Leave the last answer to the session if its guard would change it."""
     if walk.leaf is not None or not len(walk.nodes):
         return walk
     assert header.advice is not None

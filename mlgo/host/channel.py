@@ -38,11 +38,7 @@ class Channel(Closing):
             return None
 
     def answer(self, advice: bytes) -> None:
-        """Send one answer.
-
-        Raises:
-            ChannelError: the pipe is full, so the compiler is not reading what it asked for.
-        """
+        """Send one answer."""
         try:
             written = os.write(self._in_fd, advice)
         except BlockingIOError:

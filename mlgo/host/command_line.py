@@ -112,11 +112,7 @@ def linker_takes_value(word: str) -> bool:
 
 
 def check_options(arguments: Iterable[str]) -> None:
-    """Refuse options that could make a compiler run or load other code, or write files.
-
-    Raises:
-        ConfigError: names the first that is not allowed.
-    """
+    """Refuse options that could make a compiler run or load other code, or write files."""
     rest = iter(arguments)
     for argument in rest:
         if argument.startswith(_LOADING):

@@ -70,7 +70,6 @@ class FrontEnd:
 
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
-            ConfigError: an option that could run or load other code, see `check_options`.
         """
         check_options(arguments)
         # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.

@@ -65,11 +65,7 @@ class KnownQuestions:
         self._release()
 
     def enter(self, name: str) -> bytes:
-        """The compiler begins a context, or resumes it; return the known answers that belong to it.
-
-        Raises:
-            ReplayMismatch: another context was due, or questions of the last one have not come.
-        """
+        """The compiler begins a context, or resumes it; return the known answers that belong to it."""
         if not self._contexts or (self._place >= 0 and name == self._contexts[self._place].name):
             return b""
         self._check_all_came()
@@ -84,11 +80,7 @@ class KnownQuestions:
         return context.answers
 
     def covers(self, payload: bytes) -> bool:
-        """Whether a question is answered in advance.
-
-        Raises:
-            ReplayMismatch: it is not the known one, or one too many.
-        """
+        """Whether a question is answered in advance."""
         if not self._checks:
             if self._is_whole:
                 raise ReplayMismatch(f"a question more than the {self._num_known()} known ones{self._where()}")
@@ -100,11 +92,7 @@ class KnownQuestions:
         return True
 
     def end(self) -> None:
-        """The compile has ended.
-
-        Raises:
-            ReplayMismatch: known questions or contexts have not come.
-        """
+        """The compile has ended."""
         self._check_all_came()
         if self._place + 1 < len(self._contexts):
             raise ReplayMismatch(f"only {self._place + 1} of {len(self._contexts)} contexts with known questions")

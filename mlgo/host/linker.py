@@ -52,7 +52,6 @@ def link(
 
     Raises:
         LinkError: the linker refuses.
-        CompileTimeout: it took too long.
     """
     told = [] if link_map is None else [f"-Map={link_map}", "--no-demangle"]
     with scratch_directory() as directory:
@@ -82,7 +81,6 @@ def link_to(
 
     Raises:
         LinkError: the linker refuses.
-        CompileTimeout: it took too long.
     """
     run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, cwd=cwd, stdout=said)
 
@@ -99,7 +97,6 @@ def run_linker(
 
     Raises:
         LinkError: it refuses.
-        CompileTimeout: it took too long.
         OSError: no space is left.
     """
     run = run_bounded(command, timeout_s, cwd=cwd, env=env, stdout=stdout)
@@ -201,7 +198,6 @@ def shipped_sizes(
 
     Raises:
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
-        CompileTimeout: it took too long.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
     return _not_empty(measure_file(_link(linker, file, objects, timeout_s, fold=fold)))
@@ -238,11 +234,7 @@ def _not_empty(sizes: dict[str, int]) -> dict[str, int]:
 
 
 def measure_file(data: bytes) -> dict[str, int]:
-    """Sizes of a linked file, see `SHIPPED`.
-
-    Raises:
-        ObjectError: not an ELF file that can be measured.
-    """
+    """Sizes of a linked file, see `SHIPPED`."""
     import pyarrow as pa  # workers, which do not measure, shall not hold it
 
     compressed = pa.Codec("zstd", compression_level=_COMPRESSION_LEVEL).compress(data)

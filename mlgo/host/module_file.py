@@ -77,11 +77,7 @@ def with_options(
     profile: tuple[str, bytes] | None = None,
     program: RunnableProgram | None = None,
 ) -> bytes:
-    """Put options, an index, a profile and what belongs to a program around bitcode; without any, it stays as it is.
-
-    Raises:
-        ConfigError: an option could run or load other code, or all of them are too long.
-    """
+    """Put options, an index, a profile and what belongs to a program around bitcode; without any, it stays as it is."""
     attached = Generation((), index, profile).attached
     if program is not None:
         attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
@@ -125,7 +121,6 @@ def generation_of(module: Path) -> Generation:
 
     Raises:
         ObjectError: the file cannot be read, or its header makes no sense.
-        ConfigError: an option could run or load other code: corpora come from others.
     """
     try:
         with module.open("rb") as file:
@@ -182,7 +177,6 @@ def generation_flags(module: Path, directory: Path) -> list[str]:
 
     Raises:
         ObjectError: the file cannot be read, or makes no sense.
-        ConfigError: an option could run or load other code.
     """
     generation = generation_of(module)
     flags = [*generation.options]

@@ -56,11 +56,7 @@ def _setpriv() -> str | None:
 
 
 def _launcher() -> list[str]:
-    """Beginning of a command that does in the child what `die_with_parent` does; empty where there is no setpriv.
-
-    Code of our own would need a fork, which copies the page tables of this process: 6 ms for a worker, 25 ms where it
-    holds 500 MB of trees. Two small programs take 2 ms, whatever it holds.
-    """
+    """Beginning of a command that does in the child what `die_with_parent` does; empty where there is no setpriv."""
     command = _setpriv()
     if command is None:
         return []

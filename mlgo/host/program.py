@@ -75,8 +75,6 @@ def link_program(
 
     Raises:
         LinkError: the linker refuses, for example because a symbol is missing.
-        CompileTimeout: it took too long.
-        ArtifactError: the program cannot be written.
     """
     triple = f"{target.split('-')[0]}-linux-musl"
     with scratch_directory() as directory:
@@ -146,11 +144,7 @@ class CountedRun:
 
 
 def find_valgrind() -> Valgrind:
-    """Find valgrind on the path.
-
-    Raises:
-        ToolchainError: it is not there or does not start.
-    """
+    """Find valgrind on the path."""
     found = shutil.which("valgrind")
     if found is None:
         raise ToolchainError("valgrind, which counts what programs execute, is missing; install the package valgrind")
@@ -179,10 +173,6 @@ def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun
         valgrind: what `find_valgrind` gives.
         program: a static executable.
         timeout_s: deadline of the run, in seconds; counting takes 10 to 50 times as long as running.
-
-    Raises:
-        ProgramTimeout: it did not end in time.
-        ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
     """
     run = _run(valgrind, _LACKEY, program, timeout_s)
     instructions, types = _INSTRUCTIONS.search(run.log), _TYPE.findall(run.log)
@@ -198,13 +188,7 @@ def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun
 
 
 def count_instructions(valgrind: Valgrind, program: Path, timeout_s: float, expected: bytes) -> int:
-    """Run a program that must print something, and count the instructions alone; else as `count_run`.
-
-    Raises:
-        ProgramTimeout: it did not end in time.
-        ProgramOutput: it printed something else, or ended with another status than 0.
-        ProgramError: a signal ended it (also when it writes more than 10 MB), or valgrind cannot run it.
-    """
+    """Run a program that must print something, and count the instructions alone; else as `count_run`."""
     run = _run(valgrind, _CACHEGRIND, program, timeout_s)
     instructions = _I_REFS.search(run.log)
     if instructions is None:
@@ -273,11 +257,7 @@ class ProgramRunner:
     timeout_s: float
 
     def find_tools(self) -> tuple[Path, Valgrind]:
-        """The linker and valgrind.
-
-        Raises:
-            ToolchainError: one of them is missing.
-        """
+        """The linker and valgrind."""
         return find_linker(), find_valgrind()
 
     def instructions_of(self, module: Path, compiled: Path) -> int | None:
@@ -288,9 +268,7 @@ class ProgramRunner:
             compiled: the object that it became.
 
         Raises:
-            ProgramError: it is too large, does not end, crashes, or prints something else, see the subclasses.
             LinkError: it does not link.
-            ToolchainError: the linker or valgrind is missing.
         """
         program = generation_of(module).program
         return None if program is None else self.count(program, compiled)

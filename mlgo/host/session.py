@@ -232,9 +232,6 @@ def compile_under_advice(
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol, or the program is not right.
-        PolicyError: the advisor does not fit what the compiler offers.
-        ReplayMismatch: the known questions were not the ones that came.
-        ConfigError: ``compile.ir2vec`` is no vocabulary or not for this task, nor is ``compile.tell_heuristic``.
     """
     vocabulary = task.ir2vec(settings.ir2vec)
     task.check_told(settings.tell_heuristic)
@@ -531,11 +528,7 @@ class _Zero:
 
 
 def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
-    """Compile the task's probe under advice and return what the compiler says it will send.
-
-    Raises:
-        ToolchainError: the compiler does not take the options, does not open the channel, or asks nothing.
-    """
+    """Compile the task's probe under advice and return what the compiler says it will send."""
     with scratch_directory() as folder:
         module = folder / "probe.ll"
         module.write_text(task.probe)

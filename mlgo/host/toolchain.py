@@ -73,11 +73,7 @@ class Toolchain:
         return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
 
     def check_hash(self, sha256: str) -> None:
-        """See that the executable is on this machine, runs, and is the one whose hash was taken on another.
-
-        Raises:
-            ToolchainError: says what is wrong.
-        """
+        """See that the executable is on this machine, runs, and is the one whose hash was taken on another."""
         if not self.binary.is_file():
             raise ToolchainError(f"there is no {self.binary}, the compiler of this run")
         if self.sha256 != sha256:
@@ -108,9 +104,6 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
     Args:
         setting: ``auto`` or ``ziglang`` for the wheel, else the name or path of a clang, or of a ``zig``.
         target: triple to compile for.
-
-    Raises:
-        ToolchainError: missing, not a clang, or older than LLVM 17.
     """
     from_wheel = setting in ("auto", "ziglang")
     binary = _ziglang_binary() if from_wheel else _clang_binary(setting)
@@ -137,11 +130,7 @@ def zig_environment(cache_dir: Path) -> dict[str, str]:
 
 
 def find_linker() -> Path:
-    """The multi-tool of the ziglang wheel, whose sub-commands ``ld.lld`` and ``cc`` link the objects of any clang.
-
-    Raises:
-        ToolchainError: the wheel is not installed.
-    """
+    """The multi-tool of the ziglang wheel, whose sub-commands ``ld.lld`` and ``cc`` link the objects of any clang."""
     return _ziglang_binary()
 
 
@@ -190,10 +179,6 @@ def unpack_compiler(wheel: Path, binary: Path) -> None:
     Args:
         wheel: file of the package index, already verified.
         binary: ends in ``ziglang/zig``, as in the wheel; the folder above these two is replaced.
-
-    Raises:
-        ToolchainError: not a wheel of ziglang.
-        ArtifactError: it cannot be stored.
     """
 
     def extract(folder: Path) -> None:

@@ -356,10 +356,6 @@ def jit_cse(**options: Any) -> ChoiceEnv:
     Args:
         options: those of `SuperPmiConfig` (by default those of config/config.yaml) but for what splits a collection,
             and those of `ChoiceEnv`; units are numbers of methods, as text.
-
-    Raises:
-        ConfigError: collection, or superpmi and JIT, are not named.
-        SuperPmiError: one is missing, a Release build, of another interface version, or cut short.
     """
     given = {name: options.pop(name, value) for name, value in _SETTINGS.items()}
     settings = parse_section(SuperPmiConfig, {**given, **_SAMPLE, "command": list(given["command"])}, "mlgo/JitCse-v0")

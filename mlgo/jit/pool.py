@@ -24,13 +24,7 @@ LOST = Failed("worker", "the worker died")
 
 @dataclass(frozen=True)
 class _Order:
-    """Work, with what is known of its units.
-
-    Attributes:
-        work: what to do.
-        units: their names.
-        known: outcomes by unit.
-    """
+    """Work, with what is known of its units."""
 
     work: Work[Any]
     units: tuple[str, ...]

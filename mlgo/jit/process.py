@@ -26,12 +26,7 @@ _VALUE = re.compile(r"[ -~]*")
 
 
 def check_option(key: str, value: str) -> None:
-    """Refuse an option of the JIT that cannot be written on the command line or in a request.
-
-    Args:
-        key: name without the prefix ``DOTNET_``; case counts.
-        value: printable ASCII without ``!`` and ``#``. The JIT reads integers to base 16.
-    """
+    """Refuse an option of the JIT that cannot be written on the command line or in a request."""
     if not _KEY.fullmatch(key):
         raise SuperPmiError(f"JIT option {key[:80]!r}: a name has 1 to 1023 letters, digits or underscores")
     if not _VALUE.fullmatch(value) or "!" in value or "#" in value:
@@ -39,11 +34,7 @@ def check_option(key: str, value: str) -> None:
 
 
 def check_free_options(options: Mapping[str, str]) -> None:
-    """Refuse options of the user that cannot be written, or that requests set themselves.
-
-    Raises:
-        SuperPmiError: one of them is not allowed.
-    """
+    """Refuse options of the user that cannot be written, or that requests set themselves."""
     for key, value in options.items():
         check_option(key, value)
         if key in RESERVED:
@@ -67,7 +58,8 @@ def request(index: int, *options: tuple[str, str]) -> str:
     line = "!".join([str(index), *(f"{key}={value}" for key, value in options)])
     if len(line) > _MAX_REQUEST_BYTES:
         raise SuperPmiError(
-            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_REQUEST_BYTES}: give fewer decisions"
+            f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_REQUEST_BYTES}: give fewer "
+            "decisions"
         )
     return line
 
@@ -116,10 +108,6 @@ class SuperPmi:
         verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
         jit_options: further options of the JIT, names without prefix; integers are read to base 16.
         env: environment of processes; None for that of this one without options of the JIT.
-
-    Raises:
-        SuperPmiError: a file is missing or has a suffix that SuperPMI does not take (it tells files apart by that, see
-            src/coreclr/tools/superpmi/superpmi/commandline.cpp), or an option or a letter is not allowed.
     """
 
     command: Sequence[str]

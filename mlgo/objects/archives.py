@@ -34,11 +34,7 @@ class Member:
 
 
 def read_members(path: Path) -> Iterator[Member]:
-    """Members of an archive in order, without tables of symbols and names; none is in memory.
-
-    Raises:
-        CorpusError: no archive, a thin one, or a damaged one: members before the damage have come already.
-    """
+    """Members of an archive in order, without tables of symbols and names; none is in memory."""
     try:
         with path.open("rb") as file:
             yield from _members(path, file)

@@ -73,11 +73,7 @@ def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]
 
 
 def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
-    """Berkeley text of several objects in bytes, with one copy of each COMDAT group: the first, as a linker keeps it.
-
-    Args:
-        objects: text and groups (`comdat_groups`) of each object, in the order of linking.
-    """
+    """Berkeley text of several objects in bytes, with the first copy of each COMDAT group, as a linker keeps it."""
     kept: set[bytes] = set()
     total = 0
     for text_bytes, groups in objects:

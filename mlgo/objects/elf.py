@@ -89,13 +89,7 @@ def text_size(sections: np.ndarray) -> int:
 
 
 def function_bytes(data: bytes) -> int:
-    """Code of all functions of a little-endian ELF object in bytes, without the padding that aligns them.
-
-    This is the sum of the sizes of all function symbols; several names of one place count once, with the largest size.
-
-    Raises:
-        ObjectError: other format, or cut short.
-    """
+    """Code of all functions of a little-endian ELF object in bytes, without the padding that aligns them."""
     sections = read_sections(data)
     tables = [read_symbols(data, section) for section in sections[sections["type"] == _SHT_SYMTAB]]
     symbols = np.concatenate([np.zeros(0, SYMBOL64), *tables])

@@ -101,9 +101,6 @@ def read_spill_costs(data: bytes) -> list[SpillCosts]:
 
     Returns:
         One entry for each function with a cost, in the order of the file.
-
-    Raises:
-        RemarkError: cut short, or not such a stream.
     """
     return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
 
@@ -114,9 +111,6 @@ def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
     Args:
         data: the whole file; empty when nothing was asked.
         num_questions: how many there were.
-
-    Raises:
-        RemarkError: cut short, or not such a stream; or it is not known which remarks belong to the questions.
     """
     told = [one for one in _documents(data) if not _STOPPED.search(one)]
     calls = _END.join(told)
@@ -131,12 +125,7 @@ def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
 
 
 def _mandatory(told: Sequence[bytes], callees: Sequence[bytes]) -> set[int]:
-    """Remarks about calls that must be inlined, by number: nobody was asked about them.
-
-    LLVM inlines calls of ``always_inline`` functions before it asks. One that becomes a direct call later is inlined
-    between two questions, and its remark repeats the features of the question before
-    (llvm/lib/Analysis/MLInlineAdvisor.cpp). So a callee is such a function if all remarks about it do that.
-    """
+    """Remarks about calls that must be inlined, by number: nobody was asked about them."""
     found, others, last = defaultdict[bytes, list[int]](list), set[bytes](), -1
     features = [_FEATURE.findall(one) for one in told]
     for number, callee in enumerate(callees):

@@ -99,10 +99,7 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the relocation at each offset leads to: section, 0 where there is none, and offset in it.
-
-    Both are int64 [num_offsets]. With ``SHT_REL`` the addend stands in the table itself.
-    """
+    """Where the relocation at each offset leads to: section, 0 where there is none, and offset in it."""
     kind = _RELOCATIONS[data[4], int(sections["type"][number])]
     relocations = section_entries(data, sections[number], kind)
     named = relocations["symbol"] if "symbol" in (kind.names or ()) else relocations["info"] >> 8

@@ -27,12 +27,7 @@ def import_interpreter() -> Any:
 
 
 class Graph:
-    """A graph that is ready to be asked, in one thread; it holds memory of its own and cannot be pickled.
-
-    Raises:
-        ConfigError: the interpreter is not installed.
-        ArtifactError: it is not a graph with one signature.
-    """
+    """A graph that is ready to be asked, in one thread; it holds memory of its own and cannot be pickled."""
 
     def __init__(self, content: bytes) -> None:
         module = import_interpreter()

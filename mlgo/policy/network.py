@@ -28,9 +28,6 @@ class Architecture:
         widths: inputs, hidden layers, 1.
         groups: parts of equal size in which the units of every hidden layer stand; between two of these layers, a unit
             sees those of its own group alone. So several networks side by side need no zeros between them.
-
-    Raises:
-        PolicyError: a hidden layer does not divide into so many groups.
     """
 
     widths: tuple[int, ...]

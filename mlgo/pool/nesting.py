@@ -136,11 +136,7 @@ class NestingWorker:
         await self.leave(experiment)
 
     async def in_order(self, experiment: str, number: int, method: str, *args: Any) -> Any:
-        """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order.
-
-        Raises:
-            WorkerReleased: the experiment has left.
-        """
+        """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order."""
         if (asking := self._experiments.get(experiment)) is None:
             raise WorkerReleased("all workers of this experiment have been released")
         if number != asking.next_number:
@@ -164,11 +160,7 @@ class NestingWorker:
         place: WorkerEnvironment | None = None,
         experiment: str = "",
     ) -> None:
-        """Host one more worker; its process starts with its first call.
-
-        Raises:
-            WorkerReleased: this nesting worker is closed.
-        """
+        """Host one more worker; its process starts with its first call."""
         if self._closed:
             raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
         if worker_id in self._hosted:
@@ -178,11 +170,7 @@ class NestingWorker:
         self._hosted[worker_id] = _Hosted(worker_id, maker, place, experiment)
 
     async def call(self, worker_id: str, job: Any, deadline_s: float | None = None) -> Any:
-        """Have a worker do one job and wait for its result.
-
-        Raises:
-            WorkerNotMade: its handler could not be made.
-        """
+        """Have a worker do one job and wait for its result."""
         results, _ = pickle.loads(await self.submit(worker_id, [0], pickle.dumps([(0, job)]), deadline_s))
         result = results[0]
         if isinstance(result, NotMade):
@@ -199,12 +187,6 @@ class NestingWorker:
 
         Returns:
             `mlgo.pool.worker.Answer`, pickled.
-
-        Raises:
-            UnknownWorker: no such worker was created.
-            WorkerReleased: the worker was released, before or meanwhile.
-            WorkerCrashed: its process died.
-            WorkerOverdue: it took too long.
         """
         hosted = self._find(worker_id)
         if hosted.error is not None:
@@ -234,12 +216,7 @@ class NestingWorker:
             self._end_call(hosted, 0.0, pickle.dumps((dict.fromkeys(call.tickets, raised), [])))
 
     async def release(self, worker_id: str) -> None:
-        """End a worker, also in the middle of a call; its calls fail.
-
-        Raises:
-            UnknownWorker: no such worker was created.
-            WorkerReleased: it has been released already.
-        """
+        """End a worker, also in the middle of a call; its calls fail."""
         hosted = self._find(worker_id)
         del self._hosted[worker_id]
         self._released[worker_id] = None

@@ -227,8 +227,5 @@ def _with_cancel_at_once(ray: Any) -> type:
 
 
 def _lost_with_node(error: Exception) -> bool:
-    """Whether an actor ended because its node did, of which Ray tells in words alone.
-
-    Ray may take a minute to see that a node is gone, and starts actors there until then.
-    """
+    """Whether an actor ended because its node did, of which Ray tells in words alone."""
     return "node has died" in str(error) or "node was terminated" in str(error)

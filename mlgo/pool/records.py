@@ -102,11 +102,7 @@ class RecordFile:
         self._forget()
 
     def read(self) -> bool:
-        """Read what has been appended since the last look; tell whether there was anything.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-        """
+        """Read what has been appended since the last look; tell whether there was anything."""
         with self.path.open("rb") as file:
             return self._catch_up(file.fileno())
 

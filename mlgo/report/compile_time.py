@@ -45,11 +45,7 @@ def read_timings(folder: Path) -> pa.Table:
 
 
 def compile_times(timings: pa.Table) -> list[CompileTime]:
-    """Summarise by advisor: references first, then policies by name.
-
-    Args:
-        timings: ``artifacts.TIMINGS``; of several times of one module under one advisor the last counts.
-    """
+    """Summarise by advisor: references first, then policies by name."""
     seconds: dict[str, dict[tuple[str, str], float]] = {}
     for row in timings.to_pylist():
         seconds.setdefault(row["advisor"], {})[row["project"], row["module"]] = row["seconds"]

@@ -76,11 +76,7 @@ class Side:
 
 
 def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = "") -> list[Difference]:
-    """By how much one training gains more than another, in what ships and in objects.
-
-    Args:
-        split: whose projects count; empty for the one that is judged.
-    """
+    """By how much one training gains more than another, in what ships and in objects."""
     seeds = sorted(first.seeds & second.seeds)
     if not seeds:
         raise ArtifactError(
@@ -95,13 +91,7 @@ def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Scores of the same items under both.
-
-    Attributes:
-        scores: float64 [2, num_seeds, num_items].
-        baseline: float64 [num_items].
-        attributes: [num_items] by name.
-    """
+    """Scores of the same items under both."""
 
     scores: np.ndarray
     baseline: np.ndarray
@@ -192,11 +182,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
 
 
 def read_side(data: Path, learner: str = "") -> Side:
-    """Tables of a run.
-
-    Args:
-        learner: whose policies; empty for the last that was trained.
-    """
+    """Tables of a run."""
     shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     results = read_table(data / "evaluation" / "results.parquet", RESULTS)
     contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]

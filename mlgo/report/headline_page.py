@@ -67,11 +67,7 @@ def bootstrap_of(preset: Path | None) -> Bootstrap:
 
 
 def read_headline(data: Path, bootstrap: Bootstrap, learner: str = "") -> Headline:
-    """Answers from the tables of an evaluation.
-
-    Args:
-        learner: whose policies; empty for the last that was trained.
-    """
+    """Answers from the tables of an evaluation."""
     shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
     results = read_table(data / "evaluation" / "results.parquet", RESULTS)
     ran = find_programs(data)

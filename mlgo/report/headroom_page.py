@@ -29,15 +29,7 @@ def read_headroom(headroom_path: Path, results_path: Path, measure: str) -> list
 
 
 def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[ComparisonRow]:
-    """Compare all variants and policies with the heuristic and the best known, on the modules of the search.
-
-    Args:
-        headroom: ``artifacts.HEADROOM``.
-        results: ``artifacts.RESULTS``; other modules' rows do not count.
-
-    Returns:
-        By scope (all, languages, projects), then variants, policies and `BEST`.
-    """
+    """Compare all variants and policies with the heuristic and the best known, on the modules of the search."""
     if measure not in HEADROOM.names:
         raise ArtifactError(f"the search for smaller code knows nothing of {measure}; name a size of objects")
     variants = headroom.to_pylist()

@@ -54,14 +54,7 @@ class KindBytes:
 
 
 def bytes_of_kinds(row: RowView) -> dict[str, int]:
-    """Bytes of a linked file by kind, code and unwind entries together; they add up to its total.
-
-    Args:
-        row: of ``artifacts.SHIPPED_SIZES``; its kinds may be unknown.
-
-    Returns:
-        By `KINDS` and `REST`; empty where they are not known.
-    """
+    """Bytes of a linked file by kind, code and unwind entries together; they add up to its total."""
     if not row["kinds"] or row["total"] is None:
         return {}
     found = {one["kind"]: one["text"] + one["unwind"] for one in row["kinds"]}
@@ -69,11 +62,7 @@ def bytes_of_kinds(row: RowView) -> dict[str, int]:
 
 
 def seen_of(row: RowView) -> float | None:
-    """Share of a linked file's own code that training has seen, exactly or nearly; None where it is not known.
-
-    Args:
-        row: of ``artifacts.SHIPPED_SIZES``, under the heuristic.
-    """
+    """Share of a linked file's own code that training has seen, exactly or nearly; None where it is not known."""
     found = bytes_of_kinds(row)
     return seen_share(found) if found and found[UNSEEN] + found[NEAR] + found[EXACT] else None
 
@@ -86,14 +75,7 @@ def seen_by_program(shipped: pa.Table) -> dict[Key, float]:
 
 
 def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindBytes]:
-    """Add up the bytes of each kind over the programs of each split, under each policy and under the heuristic.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-
-    Returns:
-        By policy, split and kind; empty where kinds are not known.
-    """
+    """Add up the bytes of each kind over the programs of each split, under each policy and under the heuristic."""
     known: dict[tuple[str, str], dict[Key, dict[str, int]]] = {}
     for row in shipped.to_pylist():
         if not row["folded"] and (found := bytes_of_kinds(row)):

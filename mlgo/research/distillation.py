@@ -90,10 +90,6 @@ def taught_questions(teacher: StoredPolicy, trace: pa.Table, projects: Collectio
         teacher: whose answers are yes or no.
         trace: ``artifacts.trace_schema`` rows.
         projects: whose questions are taken.
-
-    Raises:
-        PolicyError: the trace lacks a feature.
-        TrainingError: it holds no question of these projects.
     """
     features = teacher.features
     check_features(features, trace.column_names, "the trace")
@@ -116,9 +112,6 @@ def distil(taught: Taught, task: str, max_leaves: int, origin: dict[str, Any]) -
         task: of the teacher.
         max_leaves: at least 2.
         origin: provenance of the new policy.
-
-    Raises:
-        TrainingError: the teacher, or the tree, gives one answer to all questions.
     """
     from sklearn.tree import DecisionTreeClassifier  # takes a second, and no process that hosts compiles needs it
 

@@ -179,11 +179,7 @@ def _default_answers(
     bitcode: Mapping[str, Path],
     compiled: Sequence[CompileResult],
 ) -> list[np.ndarray]:
-    """What the heuristic would have answered to each question, int64 [num_questions] for each module.
-
-    Where the default takes another feature's place, the policy was asked without it, and its answers are given once
-    more to see it.
-    """
+    """What the heuristic would have answered to each question, int64 [num_questions] for each module."""
     shown: list[CompileResult] = list(compiled)
     if quirks.default_hides_a_feature:
         jobs = [

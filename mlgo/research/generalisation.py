@@ -66,15 +66,7 @@ class SeedGroup:
 
 
 def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
-    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too.
-
-    Policies of one training are taken together over their seeds, with the resamples and the confidence of the run, and
-    compared with the testing compiler's own heuristic.
-
-    Args:
-        path: ``results.parquet``.
-        split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
-    """
+    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too."""
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
     results = read_table(path, GENERALISATION)
@@ -112,11 +104,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
 
 
 def read_trainings(folder: Path) -> list[SeedGroup]:
-    """What the trainings behind ``results.parquet`` asked for, in the order of the run.
-
-    Args:
-        folder: with ``results.parquet`` and ``policies``.
-    """
+    """What the trainings behind ``results.parquet`` asked for, in the order of the run."""
     by_lineage: dict[Lineage, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:
         lineage = Lineage.of(PolicyName.of(part["policy"]).learner)

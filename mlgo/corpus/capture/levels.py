@@ -47,10 +47,7 @@ def is_of_level(level: str, wanted: str) -> bool:
 
 
 def with_level(ir: bytes, wanted: str) -> bytes:
-    """The module with all functions as a compile at ``wanted`` marks them; those that refuse optimization stay.
-
-    Functions without any attribute stay as they are; no function of clang is.
-    """
+    """The module with all functions as a compile at ``wanted`` marks them; those that refuse optimization stay."""
     defined = set(_DEFINITION.findall(ir))
     marks = _LEVELS.get(wanted, frozenset())
 

@@ -59,10 +59,7 @@ def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[
 
 
 def measured_object(data: bytes) -> tuple[int, str]:
-    """Text of an object in bytes, and the hash of what is loaded of it, whatever the order of its sections.
-
-    Linkers and ``zig cc`` write the tables of an object anew; code and data stay the same.
-    """
+    """Text of an object in bytes, and the hash of what is loaded of it, whatever the order of its sections."""
     sections = read_sections(data)
     loaded = []
     for number in ((sections["flags"] & SHF_ALLOC) != 0).nonzero()[0]:
@@ -218,11 +215,7 @@ class Recompiler:
         return found | {"reason": reason.partition(":")[0], "message": reason}
 
     def recompile(self, row: RowView) -> list[bytes]:
-        """The object that a row's source becomes, by way of bitcode.
-
-        ``zig cc`` merges equal constants of an object, unless it also writes a dependency file. Its call of clang does
-        not show that, so there are both objects then.
-        """
+        """The object that a row's source becomes, by way of bitcode."""
         stem = hashlib.sha256(row["module"].encode("utf-8", "surrogateescape")).hexdigest()
         bitcode, result = self.folder / f"{stem}.bc", self.folder / f"{stem}.o"
         try:

@@ -32,7 +32,6 @@ class Relink:
 
         Raises:
             LinkError: a tool of the build refuses.
-            CompileTimeout: it took too long.
         """
         names = {unit.compile: unit.name for unit in build.units}
         programs = {program.link: program.name for program in build.programs}

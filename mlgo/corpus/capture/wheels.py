@@ -90,10 +90,7 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
 
 
 def without_random_names(build: Build, folders: Sequence[Path]) -> Build:
-    """The build with names that are the same in every build of it.
-
-    Sources that a build requirement brings lie in a temporary folder, and so may objects and linked files.
-    """
+    """The build with names that are the same in every build of it."""
 
     def name(given: str) -> str:
         for folder in folders:

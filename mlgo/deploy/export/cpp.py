@@ -81,12 +81,7 @@ def cpp_sources(policy: Policy, trace: pa.Table) -> dict[str, str]:
 
 
 def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[str, str]:
-    """One class for several policies, of which the compiler selects one by its name.
-
-    LLVM 19 and newer write the hash of ``-ml-inliner-model-selector=NAME`` to the input ``model_selector``, which a
-    class must have if and only if the option is given. A name that stands for no policy ends the program with a
-    message: ReleaseModeModelRunner.h leaves that error to the model.
-    """
+    """One class for several policies, of which the compiler selects one by its name."""
     if odd := [name for name in policies if not _SELECTOR.fullmatch(name)]:
         raise PolicyError(f"{odd[0]!r} cannot select a policy; take letters, digits, '-', '_' and '.'")
     tasks = sorted({policy.task for policy in policies.values()})

@@ -15,22 +15,14 @@ from mlgo.host.log import Header
 
 
 def answer_dtype(header: Header) -> np.dtype:
-    """Dtype of a scalar answer.
-
-    Raises:
-        PolicyError: the compiler expects no answer or more than one number.
-    """
+    """Dtype of a scalar answer."""
     if header.advice is None or header.advice.num_elements != 1:
         raise PolicyError("the compiler does not expect a single number as its answer")
     return header.advice.dtype
 
 
 def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> None:
-    """Compare a policy's features with what a compiler or a trace offers.
-
-    Raises:
-        PolicyError: naming the features that are missing.
-    """
+    """Compare a policy's features with what a compiler or a trace offers."""
     missing = [name for name in wanted if name not in offered]
     if missing:
         raise PolicyError(
@@ -49,9 +41,6 @@ def record_of(header: Header, features: Sequence[str]) -> np.dtype:
 
     Returns:
         A structured dtype of ``header.payload_bytes``; a feature of several numbers is a field of shape [num_elements].
-
-    Raises:
-        PolicyError: the compiler does not offer a feature.
     """
     check_features(features, [spec.name for spec in header.features], "the compiler")
     specs = [header.features[header.index(name)] for name in features]
@@ -144,9 +133,6 @@ class ActionSpace(ABC):
 
         Returns:
             Maps raw observations, uint8 [payload_bytes] or [num, payload_bytes], to features.
-
-        Raises:
-            PolicyError: the compiler does not offer a feature, or not in the expected form.
         """
         record = record_of(header, (*self.needed, *features))
 
@@ -211,11 +197,7 @@ class ActionSpace(ABC):
         """
 
     def reply(self, dtype: np.dtype[Any]) -> Callable[[Any], bytes]:
-        """Maps an action to the raw answer.
-
-        Raises:
-            PolicyError: the compiler expects answers of another type.
-        """
+        """Maps an action to the raw answer."""
         number = dtype.type
         return lambda action: number(action).tobytes()
 

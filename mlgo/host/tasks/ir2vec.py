@@ -101,9 +101,6 @@ def find_vocabulary(setting: str) -> IR2VecVocabulary | None:
     ``counts`` has a row of one 1 for each entity, so the embedding is how often each occurs. ``random-N`` has rows of N
     signs, a random projection of the counts to N numbers (Achlioptas, Journal of Computer and System Sciences 66,
     2003); they are the same everywhere and for ever.
-
-    Raises:
-        ConfigError: the file is missing, or not a vocabulary.
     """
     if not setting:
         return None
@@ -119,9 +116,6 @@ def keep_vocabulary(setting: str, folder: Path) -> str:
 
     Returns:
         The setting to go on with: the copy's path, or ``setting`` where it names no file.
-
-    Raises:
-        ConfigError: the file is missing, or not a vocabulary.
     """
     vocabulary = find_vocabulary(setting)
     if vocabulary is None or _KIND.fullmatch(setting):
@@ -184,11 +178,7 @@ def _read(path: Path) -> IR2VecVocabulary:
 
 
 def _dimension(record: Any) -> int:
-    """The one length of all vectors of a vocabulary.
-
-    Raises:
-        ValueError: what it is not.
-    """
+    """The one length of all vectors of a vocabulary."""
     if not isinstance(record, dict):
         raise ValueError("it is not a JSON object")
     lengths = set()

@@ -26,11 +26,7 @@ class Advisor(Protocol):
     """Something that can answer a compiler's questions: a policy, a constant, the echo of the default."""
 
     def respond_to(self, header: Header) -> Responder:
-        """Bind to what this compiler sends; called once per compile, before the first question.
-
-        Raises:
-            PolicyError: the advisor needs a feature that the header lacks, or another kind of answer.
-        """
+        """Bind to what this compiler sends; called once per compile, before the first question."""
         ...
 
 
@@ -43,11 +39,7 @@ class PureAdvisor(Advisor, Protocol):
     """An advisor whose answer depends on the observation alone, so that known questions need no compiler."""
 
     def decide_for(self, header: Header) -> Decide:
-        """The same answers as `respond_to` gives, for many observations at once.
-
-        Raises:
-            PolicyError: as `respond_to`.
-        """
+        """The same answers as `respond_to` gives, for many observations at once."""
         ...
 
 
@@ -227,11 +219,7 @@ class Task:
         return (self.measure.name, *(name for name in known if name != self.measure.name))
 
     def check_objective(self, objective: str) -> None:
-        """Refuse a score that compiles of this task do not have.
-
-        Raises:
-            ConfigError: naming those that they have.
-        """
+        """Refuse a score that compiles of this task do not have."""
         if objective not in self.objectives:
             raise ConfigError(
                 f"compile.objective: {objective} is not measured for task {self.name}; "
@@ -239,21 +227,13 @@ class Task:
             )
 
     def ir2vec(self, setting: str) -> IR2VecVocabulary | None:
-        """What ``compile.ir2vec`` names, see `find_vocabulary`.
-
-        Raises:
-            ConfigError: compiles of this task have no embeddings, or as `find_vocabulary`.
-        """
+        """What ``compile.ir2vec`` names, see `find_vocabulary`."""
         if setting and not self.embeds:
             raise ConfigError(f"compile.ir2vec: the compiler sends no embeddings for task {self.name}; leave it empty")
         return find_vocabulary(setting)
 
     def check_told(self, tell_heuristic: bool) -> None:
-        """Refuse ``compile.tell_heuristic`` where the compiler does not tell.
-
-        Raises:
-            ConfigError: it does not.
-        """
+        """Refuse ``compile.tell_heuristic`` where the compiler does not tell."""
         if tell_heuristic and self.default is None:
             raise ConfigError(
                 f"compile.tell_heuristic: the compiler does not tell its own decisions for task {self.name}; set it to "
@@ -285,9 +265,6 @@ class Task:
             size_stop_factor: growth at which the compiler stops asking.
             with_heuristic_feature: whether it tells the heuristic's decision.
             vocabulary: file that embeddings are made with; None for none.
-
-        Raises:
-            ConfigError: the heuristic's decision is asked for, and the compiler does not tell it for this task.
         """
         if with_heuristic_feature and self.default is None:
             raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
@@ -307,11 +284,7 @@ class Task:
 
 
 def get_task(name: str) -> Task:
-    """Look a task up whose compiles ask questions.
-
-    Raises:
-        ConfigError: unknown name, or a task of another kind.
-    """
+    """Look a task up whose compiles ask questions."""
     problem = PROBLEMS.get(name)
     if not isinstance(problem, Task):
         raise ConfigError(f"task {name} asks no questions while a module is compiled; it chooses among candidates")

@@ -32,11 +32,7 @@ DEFAULT = TEXT
 
 
 def get_measure(name: str) -> Measure:
-    """Look a measure up by its name.
-
-    Raises:
-        ConfigError: unknown name.
-    """
+    """Look a measure up by its name."""
     if name not in MEASURES:
         raise ConfigError(f"unknown measure {name!r}; known: {', '.join(names())}")
     return MEASURES[name]

@@ -71,11 +71,7 @@ LOAD_WEIGHT, STORE_WEIGHT, COPY_WEIGHT = 4.0, 1.0, 0.2
 
 
 def _of_function(costs: SpillCosts) -> float:
-    """One figure: loads weigh 4, stores 1, copies 0.2.
-
-    These are MLGO's weights, but MLGO's own score also counts rematerialised instructions, and loads and stores that
-    are no spill code.
-    """
+    """One figure: loads weigh 4, stores 1, copies 0.2."""
     loads = costs.reloads_cost + costs.folded_reloads_cost
     stores = costs.spills_cost + costs.folded_spills_cost
     return LOAD_WEIGHT * loads + STORE_WEIGHT * stores + COPY_WEIGHT * costs.copies_cost

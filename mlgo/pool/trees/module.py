@@ -152,11 +152,7 @@ class ModuleTrees:
         return CompileResult(scores_of(costs), "", 0.0, header=header, contexts=(("", num_questions),), spills=spills)
 
     def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
-        """What a whole compile adds, see `ResponseTree.branch_of`.
-
-        Raises:
-            ReplayMismatch: it contradicts a tree, or visits other contexts.
-        """
+        """What a whole compile adds, see `ResponseTree.branch_of`."""
         check_order([visit.context for visit in visits], self.contexts)
         found = []
         for place, (tree, visit) in enumerate(zip(self.by_context, visits, strict=True)):
@@ -176,9 +172,6 @@ class ModuleTrees:
 
         Returns:
             What was new, in the order in which it was added.
-
-        Raises:
-            ReplayMismatch: these trees contradict the others, or are of other contexts. They are spoiled then.
         """
         check_order(other.contexts, self.contexts)
         taken = []
@@ -202,11 +195,7 @@ def _naming(context: str) -> Iterator[None]:
 
 
 def check_order(found: Sequence[str], known: Sequence[str]) -> None:
-    """See that the compiler visits the contexts that it visited before.
-
-    Raises:
-        ReplayMismatch: names the first that differs.
-    """
+    """See that the compiler visits the contexts that it visited before."""
     for place, (one, other) in enumerate(itertools.zip_longest(found, known)):
         if one != other:
             raise ReplayMismatch(f"context {place} is {one!r}, before it was {other!r}")

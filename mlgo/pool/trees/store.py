@@ -182,11 +182,7 @@ class ReplayStore:
         return entry.header, entry.trees
 
     def insert(self, module_sha256: str, result: CompileResult, known: AnswerPrefix | None = None) -> None:
-        """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out.
-
-        Raises:
-            ReplayMismatch: it contradicts an earlier compile.
-        """
+        """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out."""
         assert result.header is not None
         visits = visits_of(result, known)
         if visits is None or len(visits) > MAX_CONTEXTS:
@@ -203,9 +199,6 @@ class ReplayStore:
 
         Returns:
             Number of results that were not known here, of the module or of its functions.
-
-        Raises:
-            ReplayMismatch: these trees contradict the others; nothing is added.
         """
         with self._writing(module_sha256) as (entry, append):
             trees = self._forest(entry, header, other.contexts)

@@ -163,9 +163,6 @@ class ResponseTree:
             answers: int64 [num_questions].
             leaf: its result.
             num_checked: first questions that the session has compared with this tree; they have no observations here.
-
-        Raises:
-            ReplayMismatch: the compile contradicts the tree, so the key does not cover all that decides it.
         """
         if not len(answers) and self._early_leaves.get(_BEGINNING) == leaf:
             return None

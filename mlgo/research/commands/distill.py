@@ -94,11 +94,7 @@ def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:
 
 
 def _projects(corpus: Path, split: str) -> set[str]:
-    """Projects of a split.
-
-    Raises:
-        CorpusError: there is none.
-    """
+    """Projects of a split."""
     projects = {module.project for module in load_modules(corpus, splits=[split])}
     if not projects:
         raise CorpusError(

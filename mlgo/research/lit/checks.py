@@ -17,9 +17,6 @@ def mismatch(checks: str, found: str, prefixes: Sequence[str], never: Sequence[s
         found: text to check; blanks and tabs count as one blank.
         prefixes: what directives begin with.
         never: what may stand nowhere outside of a match.
-
-    Raises:
-        NotImplementedError: a directive that only the real FileCheck knows.
     """
     directive = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, prefixes))})(-(?:{_KINDS}))?:(.*)")
     text, at, forbidden, count = _one_blank(found), 0, list(never), 0

@@ -63,19 +63,7 @@ def run_interactive(
     make_response: Callable[[list[TensorValue]], int | float],
     process_and_args: Sequence[str],
 ) -> None:
-    """Host a compiler, print its questions, then what it has printed itself.
-
-    LLVM's function of this name has the same arguments and prints the same. What the compiler writes to stderr, where
-    it echoes the answers, comes on both streams, since tests look for it on either.
-
-    Args:
-        temp_rootname: name of the channel in the command; another one takes its place.
-        make_response: gives the answer to a question.
-        process_and_args: command of the compiler.
-
-    Raises:
-        SystemExit: the compiler has failed, kept silent, took too long, or broke the protocol.
-    """
+    """Host a compiler, print its questions, then what it has printed itself."""
     die_with_parent()  # the shell that runs the test
     with scratch_directory() as folder, Channel(folder) as channel:
         own, theirs = f"={channel.base}", f"={temp_rootname}"

@@ -64,10 +64,6 @@ def run_tests(
         toolchain: clang, as in the configuration; for tests without ``tools``.
         tools: folder with opt, llc and FileCheck; None makes clang do what they do.
         progress: gives back the files one by one, and may show how far it is.
-
-    Raises:
-        LitError: no such folder, no test of the channel in it, no bash, or a tool is missing.
-        ToolchainError: there is no such clang.
     """
     if not folder.is_dir():
         raise LitError(f"{folder} is no folder")
