@@ -135,7 +135,7 @@ def _limits(gains: Sequence[Json]) -> list[str]:
     if not gains:
         return ["Nothing was measured: what this policy gains, and on what, is unknown."]
     settings = dict.fromkeys(f"{one['compiler']} for {one['target']} at {one['level']}" for one in gains)
-    found = [f"ScoreMatrix with {'; '.join(settings)} alone. Gains elsewhere are unknown."]
+    found = [f"Measured with {'; '.join(settings)} alone. Gains elsewhere are unknown."]
     for one in gains:
         where = f"{one['split']} projects"
         for answer in one["answers"]:

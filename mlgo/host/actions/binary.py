@@ -22,14 +22,14 @@ class Binary(ActionSpace):
     yes_or_no: ClassVar[bool] = True
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """By position: the observation is an array of numbers as it stands."""
+        """See `ActionSpace.reader`."""
         columns = self._columns(header, features)
         return lambda payloads: Observation(header.numbers(payloads)[..., columns])
 
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
-        """A third faster than by `reader` and `encode`, which know of any shape."""
+        """See `ActionSpace.first_layer`."""
         columns, frombuffer, concatenate = self._columns(header, scaling.features), np.frombuffer, np.concatenate
         blocks, float32 = header.blocks(), np.float32
 

@@ -48,7 +48,7 @@ class Scalar(ActionSpace):
         return self.num_groups * num_features + 1
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """Each feature must be one number."""
+        """See `ActionSpace.reader`."""
         _record_of_numbers(header, features)
         return super().reader(header, features)
 
@@ -67,10 +67,7 @@ class Scalar(ActionSpace):
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
-        """Several times faster than by `encode`.
-
-        Only the part is computed that belongs to the group, and plain numbers are quicker than arrays of three.
-        """
+        """See `ActionSpace.first_layer`."""
         names, (feature, least) = scaling.features, self.threshold
         record = _record_of_numbers(header, names)
         of_group, of_reached = matrix[:-1].reshape(self.num_groups, len(names), -1), bias + matrix[-1]
