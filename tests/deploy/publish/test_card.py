@@ -107,7 +107,7 @@ def test_limits_follow_from_the_figures(released, tmp_path):
     release = read_release(released, released)
     folder = tables(tmp_path / "c", {"policy": "tree8-s0", **MEASURED}, "c")
     limits = describe(release, None, [folder], DEFAULT)["limits"]
-    assert limits[0] == "ScoreMatrix with a clang for a machine at -Oz alone. Gains elsewhere are unknown."
+    assert limits[0] == "Measured with a clang for a machine at -Oz alone. Gains elsewhere are unknown."
     assert any(one.startswith("No gain was shown for C: +4.00 %") for one in limits)
     assert "Of 3 programs of test projects, 1 become larger, 1 by more than 0.5 %." in limits
     folder = tables(tmp_path / "cpp", {"policy": "tree8-s0", **MEASURED})
