@@ -111,7 +111,7 @@ class Context:
     name: str
 
 
-class Observation(NamedTuple):
+class RawObservation(NamedTuple):
     """One question: its number within the context and its raw tensors. A tuple, because there are so many."""
 
     number: int
@@ -126,7 +126,7 @@ class Outcome:
     payload: bytes
 
 
-Event = Header | Context | Observation | Outcome
+Event = Header | Context | RawObservation | Outcome
 
 
 def parse_header(line: bytes) -> Header:
@@ -156,7 +156,7 @@ def parse_header(line: bytes) -> Header:
 class LogParser:
     """Incremental parser: feed it bytes as they come, get complete events.
 
-    Observation numbers must start at 0 in each context and rise by one, also across a context that is resumed.
+    RawObservation numbers must start at 0 in each context and rise by one, also across a context that is resumed.
     """
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class LogParser:
                 break
             if buffer[end] != _LINE_FEED:
                 raise ProtocolError("tensors are not followed by a line feed: lengths and header disagree")
-            events.append(Observation(number, buffer[start:end]))
+            events.append(RawObservation(number, buffer[start:end]))
             number, position = number + 1, end + 1
         self._next_numbers[self._context] = number
         self._buffer = buffer[position:]
@@ -245,7 +245,7 @@ class LogParser:
         if kind == "outcome":
             return Outcome(value, rest[:width])
         self._next_numbers[self._context] = number + 1
-        return Observation(number, rest[:width])
+        return RawObservation(number, rest[:width])
 
 
 def write_header(header: Header) -> bytes:

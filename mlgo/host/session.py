@@ -30,7 +30,7 @@ from mlgo.errors import (
 )
 from mlgo.host.channel import Channel
 from mlgo.host.known import AnswerPrefix, KnownContext, KnownQuestions
-from mlgo.host.log import Context, Header, LogParser, Observation
+from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
@@ -369,7 +369,7 @@ class _Conversation:
         if not data:
             return False
         for event in self.parser.feed(data):
-            if type(event) is Observation:
+            if type(event) is RawObservation:
                 self._answer(event.payload)
             elif type(event) is Context:
                 self._enter(event.name)

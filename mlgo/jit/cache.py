@@ -14,7 +14,7 @@ from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.jit.compiler import (
     Candidates,
     ChoiceCompiler,
-    Compiled,
+    CompiledUnit,
     Decisions,
     Failed,
     Outcome,
@@ -249,12 +249,12 @@ def _candidates(names: Any, values: Any, viable: Any) -> Candidates:
 
 def _compiled(
     tables: Sequence[Candidates], score: Any, code_bytes: Any, requested: Any, num_performed: Any, table: Any
-) -> Compiled:
+) -> CompiledUnit:
     if not (np.isfinite(score) and type(code_bytes) is int and type(num_performed) is int and type(table) is int):
         raise ValueError("an outcome with other values than a compile has")
     if not 0 <= table < len(tables):
         raise ValueError(f"candidates number {table} of {len(tables)}")
-    return Compiled(float(score), code_bytes, _decisions(requested), num_performed, tables[table])
+    return CompiledUnit(float(score), code_bytes, _decisions(requested), num_performed, tables[table])
 
 
 def _decisions(positions: Any) -> Decisions | None:

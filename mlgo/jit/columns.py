@@ -12,7 +12,7 @@ Kind = Literal["flag", "category", "count", "weight"]
 
 
 @dataclass(frozen=True)
-class Column:
+class FeatureColumn:
     """How one feature enters a network.
 
     Attributes:
@@ -46,12 +46,12 @@ UNKNOWN_CAP = 1 << 20
 """For features that are not in the table of their compiler: later versions may tell more."""
 
 
-def columns_for(names: Sequence[str], known: Mapping[str, Column]) -> tuple[Column, ...]:
+def columns_for(names: Sequence[str], known: Mapping[str, FeatureColumn]) -> tuple[FeatureColumn, ...]:
     """Columns of the features that a compiler tells, in its order."""
-    return tuple(known.get(name) or Column(name, "count", UNKNOWN_CAP) for name in names)
+    return tuple(known.get(name) or FeatureColumn(name, "count", UNKNOWN_CAP) for name in names)
 
 
-def inputs_of(columns: Sequence[Column], names: Sequence[str], values: np.ndarray) -> np.ndarray:
+def inputs_of(columns: Sequence[FeatureColumn], names: Sequence[str], values: np.ndarray) -> np.ndarray:
     """Inputs of all candidates, float32 [num_candidates, num_inputs]."""
     missing = [column.name for column in columns if column.name not in names]
     if missing:
@@ -68,25 +68,25 @@ _WEIGHT_CAP = 3_269_016
 JIT_COLUMNS = {
     column.name: column
     for column in (
-        Column("type", "category", 7),  # other, int, long, float, double, struct, SIMD
-        Column(VIABLE, "flag"),
-        Column("live_across_call", "flag"),
-        Column("const", "flag"),
-        Column("shared_const", "flag"),
-        Column("make_cse", "flag"),
-        Column("has_call", "flag"),
-        Column("containable", "flag"),
-        Column("cost_ex", "count", 80),
-        Column("cost_sz", "count", 54),
-        Column("use_count", "count", 567),
-        Column("def_count", "count", 189),
-        Column("use_wt_cnt", "weight", _WEIGHT_CAP),
-        Column("def_wt_cnt", "weight", _WEIGHT_CAP),
-        Column("distinct_locals", "count", 5),
-        Column("local_occurrences", "count", 6),
-        Column("bb_count", "count", 1000),
-        Column("block_spread", "count", 1000),
-        Column("enreg_count", "count", 734),
+        FeatureColumn("type", "category", 7),  # other, int, long, float, double, struct, SIMD
+        FeatureColumn(VIABLE, "flag"),
+        FeatureColumn("live_across_call", "flag"),
+        FeatureColumn("const", "flag"),
+        FeatureColumn("shared_const", "flag"),
+        FeatureColumn("make_cse", "flag"),
+        FeatureColumn("has_call", "flag"),
+        FeatureColumn("containable", "flag"),
+        FeatureColumn("cost_ex", "count", 80),
+        FeatureColumn("cost_sz", "count", 54),
+        FeatureColumn("use_count", "count", 567),
+        FeatureColumn("def_count", "count", 189),
+        FeatureColumn("use_wt_cnt", "weight", _WEIGHT_CAP),
+        FeatureColumn("def_wt_cnt", "weight", _WEIGHT_CAP),
+        FeatureColumn("distinct_locals", "count", 5),
+        FeatureColumn("local_occurrences", "count", 6),
+        FeatureColumn("bb_count", "count", 1000),
+        FeatureColumn("block_spread", "count", 1000),
+        FeatureColumn("enreg_count", "count", 734),
     )
 }
 """By the names that the JIT prints."""

@@ -29,7 +29,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledUnit:
     """A unit as it was compiled.
 
     Attributes:
@@ -60,7 +60,7 @@ class Failed:
     message: str
 
 
-Outcome = Compiled | Failed
+Outcome = CompiledUnit | Failed
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Found(NamedTuple):
     @property
     def num_viable(self) -> int | None:
         """Candidates that can be applied; None where it does not compile."""
-        return int(self.none.candidates.viable.sum()) if isinstance(self.none, Compiled) else None
+        return int(self.none.candidates.viable.sum()) if isinstance(self.none, CompiledUnit) else None
 
 
 class ChoiceCompiler(Protocol):

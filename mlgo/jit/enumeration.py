@@ -10,7 +10,7 @@ import numpy as np
 from mlgo.base.config import CseConfig
 from mlgo.base.seeding import generator
 from mlgo.errors import CorpusError
-from mlgo.jit.compiler import BASELINES, Compiled, Found, Outcome, Unit
+from mlgo.jit.compiler import BASELINES, CompiledUnit, Found, Outcome, Unit
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.state import fits
 from mlgo.jit.stored import choice_row
@@ -64,7 +64,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, splits: Mapping[str, Se
         for one in found
         for way, outcome in (("none", one.none), ("heuristic", one.heuristic))
     ]
-    candidates = {one.unit.name: one.none.candidates for one in taken if isinstance(one.none, Compiled)}
+    candidates = {one.unit.name: one.none.candidates for one in taken if isinstance(one.none, CompiledUnit)}
     features = list(dict.fromkeys(name for one in candidates.values() for name in one.names))
     rows = [
         {"unit": unit, "position": position, "viable": bool(one.viable[position])}
@@ -79,11 +79,11 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, splits: Mapping[str, Se
 def skip_reason(none: Outcome, heuristic: Outcome, config: CseConfig) -> str:
     """Why a unit with these baselines is left out; empty if it is not."""
     for way, outcome in (("without elimination", none), ("under the heuristic", heuristic)):
-        if not isinstance(outcome, Compiled):
+        if not isinstance(outcome, CompiledUnit):
             return f"fails {way}: {outcome.kind}"
         if outcome.score <= 0:
             return f"scores nothing {way}"
-    assert isinstance(none, Compiled)
+    assert isinstance(none, CompiledUnit)
     if fits(none.candidates, config.min_viable, config.max_candidates):
         return ""
     if len(none.candidates) > config.max_candidates:
@@ -106,7 +106,7 @@ def _unit_row(one: Found, split: str, skip_reason: str) -> dict[str, Any]:
         "split": split,
         "body_sha256": one.unit.body_sha256,
         "batch": one.unit.batch,
-        "num_candidates": len(one.none.candidates) if isinstance(one.none, Compiled) else None,
+        "num_candidates": len(one.none.candidates) if isinstance(one.none, CompiledUnit) else None,
         "num_viable": one.num_viable,
         "skip_reason": skip_reason,
     }

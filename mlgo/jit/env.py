@@ -13,8 +13,8 @@ from mlgo.base.config import SuperPmiConfig, parse_section
 from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
-from mlgo.jit.columns import JIT_COLUMNS, Column, columns_for
-from mlgo.jit.compiler import ChoiceCompiler, Compiled, Failed
+from mlgo.jit.columns import JIT_COLUMNS, FeatureColumn, columns_for
+from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Failed
 from mlgo.jit.state import RECORD, Choice, Observer, fits
 from mlgo.jit.superpmi import SuperPmiSpec
 
@@ -56,7 +56,7 @@ class StepChange(ChoiceReward):
 
 
 @dataclass(frozen=True)
-class EndGain(ChoiceReward):
+class ChoiceEndGain(ChoiceReward):
     """All at the end: the relative gain over the built-in heuristic.
 
     Attributes:
@@ -123,7 +123,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
     def __init__(
         self,
         compiler: ChoiceCompiler,
-        known_columns: Mapping[str, Column],
+        known_columns: Mapping[str, FeatureColumn],
         units: Sequence[str] = (),
         min_viable: int = 3,
         max_candidates: int = 16,
@@ -185,10 +185,10 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
             name = self._draw()
         self._unit = name
         none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
-        assert isinstance(none, Compiled)
-        assert isinstance(heuristic, Compiled)
+        assert isinstance(none, CompiledUnit)
+        assert isinstance(heuristic, CompiledUnit)
         self._choice, self._none, self._heuristic = Choice(none, none.candidates), none, heuristic
-        self._latest: Compiled = none
+        self._latest: CompiledUnit = none
         self._previous_score = none.score
         self._invalid, self._total, self._over = 0, 0.0, False
         self._scores, self._rewards = [none.score], [0.0]
@@ -320,7 +320,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         for outcome in (none, heuristic):
             if isinstance(outcome, Failed):
                 return f"it fails: {outcome.kind}"
-        assert isinstance(none, Compiled)
+        assert isinstance(none, CompiledUnit)
         if not fits(none.candidates, self._min_viable, self.observer.max_candidates):
             return f"{len(none.candidates)} candidates, {int(none.candidates.viable.sum())} viable"
         return ""
@@ -330,7 +330,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         failures = []
         for name in self._units[:_MAX_PICKS]:
             outcome = self._compiler.compile(name, ())
-            if not isinstance(outcome, Compiled):
+            if not isinstance(outcome, CompiledUnit):
                 failures.append(f"; {name} fails: {outcome.kind}, {outcome.message}")
             elif outcome.candidates.names:
                 return outcome.candidates.names

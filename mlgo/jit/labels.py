@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.jit.compiler import ChoiceCompiler, Compiled, Decisions, Outcome
+from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Decisions, Outcome
 
 Search = Generator[list[Decisions], list[Outcome], None]
 """Yields choices to try, and is sent their outcomes."""
@@ -31,7 +31,7 @@ class Label:
         effects: of each viable candidate, by position.
     """
 
-    best: Compiled
+    best: CompiledUnit
     exhaustive: bool
     num_tried: int
     num_failed: int
@@ -65,7 +65,7 @@ def find_labels(
     """
     baselines = compiler.compile_many([(unit, way) for unit in units for way in ((), None)])
     tries = [
-        _Tries(none, heuristic, max_exhaustive) if isinstance(none, Compiled) else None
+        _Tries(none, heuristic, max_exhaustive) if isinstance(none, CompiledUnit) else None
         for none, heuristic in zip(baselines[::2], baselines[1::2], strict=True)
     ]
     searches = {
@@ -90,7 +90,7 @@ def find_labels(
 class _Tries:
     """What was tried of a unit, and what came of it."""
 
-    def __init__(self, none: Compiled, heuristic: Outcome, max_exhaustive: int) -> None:
+    def __init__(self, none: CompiledUnit, heuristic: Outcome, max_exhaustive: int) -> None:
         self._heuristic = heuristic
         self._viable = [int(position) for position in np.flatnonzero(none.candidates.viable)]
         self._scores: dict[Decisions, float] = {(): none.score}
@@ -104,7 +104,9 @@ class _Tries:
     def label(self) -> Label:
         """The best of all."""
         best, heuristic = self._best, self._heuristic
-        if isinstance(heuristic, Compiled) and heuristic.score < best.score:  # it may do what no list of positions can
+        if (
+            isinstance(heuristic, CompiledUnit) and heuristic.score < best.score
+        ):  # it may do what no list of positions can
             best = heuristic
         effects = {position: self._effect(position) for position in self._viable}
         return Label(best, self._is_exhaustive, len(self._scores) + 1, self._num_failed, effects)
@@ -136,7 +138,7 @@ class _Tries:
 
     def _starts(self, rng: np.random.Generator) -> Iterator[Decisions]:
         yield ()
-        if isinstance(self._heuristic, Compiled) and self._heuristic.requested is not None:
+        if isinstance(self._heuristic, CompiledUnit) and self._heuristic.requested is not None:
             yield tuple(sorted(set(self._heuristic.requested) & set(self._viable)))
         while True:
             yield tuple(position for position in self._viable if rng.random() < 0.5)
@@ -159,7 +161,7 @@ class _Tries:
     def _note(self, choices: list[Decisions], outcomes: list[Outcome]) -> None:
         """Keep scores, infinite where a compile failed."""
         for choice, outcome in zip(choices, outcomes, strict=True):
-            if not isinstance(outcome, Compiled):
+            if not isinstance(outcome, CompiledUnit):
                 self._scores[choice], self._num_failed = float("inf"), self._num_failed + 1
                 continue
             self._scores[choice] = outcome.score

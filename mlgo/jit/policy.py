@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Subset
-from mlgo.jit.columns import Column
+from mlgo.jit.columns import FeatureColumn
 from mlgo.jit.state import SUBSET, Choice, Observer
 from mlgo.policy.network import Architecture, logits
 from mlgo.policy.stored import decode_architecture, load_model, save_model
@@ -95,5 +95,5 @@ def load_choice_policy(folder: Path) -> ChoicePolicy:
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> ChoicePolicy:
     if (record["kind"], record["format"]) != (_KIND, _FORMAT):
         raise PolicyError(f"{folder} holds {record['kind']}, format {record['format']}; this needs {_KIND}, {_FORMAT}")
-    observer = Observer(tuple(Column(**column) for column in record["columns"]), int(record["max_candidates"]))
+    observer = Observer(tuple(FeatureColumn(**column) for column in record["columns"]), int(record["max_candidates"]))
     return ChoicePolicy(record["task"], observer, decode_architecture(folder, record), weights, record["provenance"])

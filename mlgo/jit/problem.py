@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from mlgo.base.config import CseConfig
 from mlgo.base.registry import PROBLEMS, Kind
 from mlgo.errors import ConfigError
-from mlgo.jit.columns import JIT_COLUMNS, Column
+from mlgo.jit.columns import JIT_COLUMNS, FeatureColumn
 from mlgo.jit.compiler import CompilerSpec
 from mlgo.jit.superpmi import SuperPmiSpec
 
@@ -43,7 +43,7 @@ class ChoiceProblem:
 
     name: str
     title: str
-    columns: Mapping[str, Column]
+    columns: Mapping[str, FeatureColumn]
     compiler: Callable[[CseConfig], CompilerSpec]
     compiler_name: str
     counted: Counted

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.jit.compiler import ChoiceCompiler, Compiled, Decisions, Outcome
+from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Decisions, Outcome
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.state import Choice
 
@@ -15,7 +15,7 @@ Decide = Callable[[Choice], int]
 
 
 @dataclass(frozen=True)
-class Episode:
+class ChoiceEpisode:
     """What was seen and chosen on the way, and how the unit came out.
 
     Attributes:
@@ -30,7 +30,7 @@ class Episode:
     outcome: Outcome
 
 
-def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[Episode]:
+def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[ChoiceEpisode]:
     """Choose until the stop, or until nothing is left to choose.
 
     The compiler is asked after each choice where that may change its candidates, else only in the end, and then for all
@@ -41,7 +41,7 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[s
     ends = compiler.compile_many([(unit, way.chosen) for (unit, _), way in zip(plays, ways, strict=True)])
     shape = (-1, policy.observer.max_candidates + 1, policy.observer.num_inputs + 1)
     return [
-        Episode(np.array(way.inputs, np.float32).reshape(shape), np.array(way.actions, np.int64), end)
+        ChoiceEpisode(np.array(way.inputs, np.float32).reshape(shape), np.array(way.actions, np.int64), end)
         for way, end in zip(ways, ends, strict=True)
     ]
 
@@ -56,7 +56,7 @@ class _Way:
 def _choose(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, none: Outcome, decide: Decide) -> _Way:
     inputs: list[np.ndarray] = []
     actions: list[int] = []
-    if not isinstance(none, Compiled):
+    if not isinstance(none, CompiledUnit):
         return _Way(inputs, actions, ())
     choice = Choice(none, none.candidates)
     while choice.can_apply().any():
@@ -68,7 +68,7 @@ def _choose(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, none: Out
         choice = choice.choosing(action)
         if not compiler.static:
             outcome = compiler.compile(unit, choice.chosen)
-            if not isinstance(outcome, Compiled) or len(outcome.candidates) > policy.observer.max_candidates:
+            if not isinstance(outcome, CompiledUnit) or len(outcome.candidates) > policy.observer.max_candidates:
                 break
             choice = Choice(none, outcome.candidates, choice.chosen)
     return _Way(inputs, actions, choice.chosen)
@@ -99,7 +99,7 @@ def sampled(
     num_episodes: int,
     seed: int,
     names: Sequence[str | int],
-) -> list[list[Episode]]:
+) -> list[list[ChoiceEpisode]]:
     """Episodes of each unit with actions drawn with a policy's probabilities."""
 
     def drawing(unit: str, number: int) -> Decide:
@@ -118,7 +118,7 @@ def demonstrated(
     choices: Mapping[str, Decisions],
     num_orders: int,
     seed: int,
-) -> list[list[Episode]]:
+) -> list[list[ChoiceEpisode]]:
     """Episodes of each unit in which given choices are made, in random orders, and then stopped."""
 
     def orders(unit: str) -> list[Decisions]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlgo.host.actions import Subset
-from mlgo.jit.columns import Column, inputs_of
-from mlgo.jit.compiler import Candidates, Compiled, Decisions
+from mlgo.jit.columns import FeatureColumn, inputs_of
+from mlgo.jit.compiler import Candidates, CompiledUnit, Decisions
 
 RECORD = ("num_candidates", "num_viable", "num_chosen", "score", "code_bytes")
 """What is told of the unit as a whole: counts as shares of the most candidates that the JIT keeps, 64, and score and
@@ -29,7 +29,7 @@ class Choice:
         chosen: positions in the order of choosing.
     """
 
-    none: Compiled
+    none: CompiledUnit
     candidates: Candidates
     chosen: Decisions = ()
 
@@ -62,7 +62,7 @@ class Observer:
         max_candidates: rows; a unit with more candidates does not fit.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[FeatureColumn, ...]
     max_candidates: int
 
     @property

@@ -10,8 +10,8 @@ import pyarrow as pa
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_UNITS, read_table
 from mlgo.errors import CorpusError
 from mlgo.jit.cache import CompileCache
-from mlgo.jit.columns import Column, columns_for
-from mlgo.jit.compiler import Compiled, Decisions, Failed, Outcome
+from mlgo.jit.columns import FeatureColumn, columns_for
+from mlgo.jit.compiler import CompiledUnit, Decisions, Failed, Outcome
 from mlgo.jit.state import Observer
 
 
@@ -66,7 +66,7 @@ def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
     return units
 
 
-def observer_for(baseline: Path, known: Mapping[str, Column], max_candidates: int) -> Observer:
+def observer_for(baseline: Path, known: Mapping[str, FeatureColumn], max_candidates: int) -> Observer:
     """What a policy for this baseline's compiler sees."""
     columns = read_table(baseline / "candidates.parquet").column_names
     return Observer(columns_for([name[2:] for name in columns if name.startswith("f_")], known), max_candidates)
@@ -87,7 +87,7 @@ def choice_row(outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, Failed):
         empty: dict[str, Any] = {"score": None, "code_bytes": None, "requested": [], "num_performed": None}
         return empty | {"failure": outcome.kind, "message": outcome.message}
-    assert isinstance(outcome, Compiled)
+    assert isinstance(outcome, CompiledUnit)
     return {
         "score": outcome.score,
         "code_bytes": outcome.code_bytes,
@@ -110,7 +110,7 @@ def outcomes_table(cache: CompileCache) -> tuple[pa.Table, pa.Schema]:
         for part, outcomes in cache.findings(content).outcomes.items():
             for decisions, outcome in outcomes.items():
                 row = {"content": content, "part": part, "decisions": decisions, **choice_row(outcome)}
-                if isinstance(outcome, Compiled):
+                if isinstance(outcome, CompiledUnit):
                     names = [f"f_{name}" for name in outcome.candidates.names]
                     features |= dict.fromkeys(names)
                     row |= zip(names, outcome.candidates.values.T.tolist(), strict=True)

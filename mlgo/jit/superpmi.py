@@ -25,7 +25,7 @@ from mlgo.jit.columns import VIABLE
 from mlgo.jit.compiler import (
     Candidates,
     ChoiceCompiler,
-    Compiled,
+    CompiledUnit,
     CompilerSpec,
     Decisions,
     Failed,
@@ -128,7 +128,7 @@ class SuperPmiSpec(CompilerSpec):
         shares = {"test": settings.test_share, "validation": settings.validation_share}
         return stratified_split(viable, shares, "train", seed) if viable else {}, left_out
 
-    def baseline(self, *, no_cse: bool) -> Iterator[tuple[MethodMetrics, Compiled]]:
+    def baseline(self, *, no_cse: bool) -> Iterator[tuple[MethodMetrics, CompiledUnit]]:
         """All methods of the collection in one run, without elimination or under the JIT's own heuristic.
 
         A warning tells of lines that could not be read; their methods are missing.
@@ -200,14 +200,14 @@ def body_hash(candidates: Candidates) -> str:
     return hashlib.sha256(repr(candidates.names).encode() + candidates.values.tobytes()).hexdigest()
 
 
-def _compiled(metrics: MethodMetrics, decisions: Decisions | None) -> Compiled:
+def _compiled(metrics: MethodMetrics, decisions: Decisions | None) -> CompiledUnit:
     values = np.array([candidate.features for candidate in metrics.candidates], np.int64)
     values = values.reshape(len(metrics.candidates), len(metrics.feature_names))
     if VIABLE in metrics.feature_names:
         viable = values[:, metrics.feature_names.index(VIABLE)] != 0
     else:
         viable = np.zeros(len(values), bool)
-    return Compiled(
+    return CompiledUnit(
         metrics.perf_score,
         metrics.code_bytes,
         metrics.requested if decisions is None else decisions,

@@ -18,11 +18,11 @@ from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit import rollout
-from mlgo.jit.compiler import Compiled, CompilerSpec, Failed, Outcome, compile_units
+from mlgo.jit.compiler import CompiledUnit, CompilerSpec, Failed, Outcome, compile_units
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.jit.pool import LOST, ChoicePool
 from mlgo.jit.problem import choice_problem, compiler_spec
-from mlgo.jit.rollout import Episode
+from mlgo.jit.rollout import ChoiceEpisode
 from mlgo.jit.state import SUBSET, Observer
 from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, stored_labels
 from mlgo.learn.base import Sampled, SampledCompile
@@ -111,7 +111,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         units = self.units(split)
         found = self.pool.pool.map(compile_units, in_batches(units))
         compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
-        pairs = [(unit, none) for unit, none in compiled if isinstance(none, Compiled)]
+        pairs = [(unit, none) for unit, none in compiled if isinstance(none, CompiledUnit)]
         return savings(self.observer, pairs, changes, self.cse.max_effect)
 
     @property
@@ -214,7 +214,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
                 self._quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")
 
 
-def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:
+def demonstrations(episodes: Sequence[Sequence[ChoiceEpisode]]) -> CloneData:
     """Steps of all episodes, as cloning takes them; each unit has the same total weight.
 
     A unit that takes many steps, or has many orders, would otherwise rule.
@@ -232,11 +232,11 @@ def demonstrations(episodes: Sequence[Sequence[Episode]]) -> CloneData:
 
 def rewards_of(unit: EligibleUnit, outcomes: Sequence[Outcome]) -> np.ndarray:
     """Relative gains over the built-in heuristic, float64 [num_outcomes]; NaN where a compile failed."""
-    scores = np.array([one.score if isinstance(one, Compiled) else np.nan for one in outcomes])
+    scores = np.array([one.score if isinstance(one, CompiledUnit) else np.nan for one in outcomes])
     return relative_reward(scores, np.array(unit.heuristic))
 
 
-def sampled_compiles(unit: EligibleUnit, episodes: Sequence[Episode]) -> list[SampledCompile | None]:
+def sampled_compiles(unit: EligibleUnit, episodes: Sequence[ChoiceEpisode]) -> list[SampledCompile | None]:
     """Episodes of a unit with their rewards; None where a compile failed."""
     rewards = rewards_of(unit, [one.outcome for one in episodes]).tolist()
     return [
@@ -259,7 +259,7 @@ def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]
         (unit, one)
         for unit, of_unit in zip(units, outcomes, strict=True)
         for one in of_unit
-        if isinstance(one, Compiled)
+        if isinstance(one, CompiledUnit)
     ]
     num = sum(len(of_unit) for of_unit in outcomes)
     if not pairs:

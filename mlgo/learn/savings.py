@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.errors import TrainingError
-from mlgo.jit.compiler import Compiled
+from mlgo.jit.compiler import CompiledUnit
 from mlgo.jit.state import Choice, Observer
 from mlgo.jit.stored import EligibleUnit
 from mlgo.learn.bc.loop import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
@@ -32,7 +32,7 @@ class Savings:
 
 def savings(
     observer: Observer,
-    units: Iterable[tuple[EligibleUnit, Compiled]],
+    units: Iterable[tuple[EligibleUnit, CompiledUnit]],
     changes: Mapping[str, Mapping[int, float]],
     max_effect: float,
 ) -> Savings:

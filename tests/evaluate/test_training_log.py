@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.logged import write_training_log
-from mlgo.host.log import Context, Header, LogParser, Observation, Outcome
+from mlgo.host.log import Context, Header, LogParser, Outcome, RawObservation
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.inline import random_inliner
 from mlgo.host.tasks.task import Setting
@@ -124,7 +124,7 @@ def test_both_readers_get_what_was_written(tmp_path_factory, contexts, data):
     assert [answer for _, _, (_, _, (answer,)), _ in found] == list(range(count))
     assert [one[3] for one in found] == [0.0] * (count - 1) + [777.0]
     events = LogParser().feed(path.read_bytes())
-    assert [one.payload for one in events if type(one) is Observation] == [
+    assert [one.payload for one in events if type(one) is RawObservation] == [
         observations[11 * place : 11 * place + 11] + struct.pack("<q", place) for place in range(count)
     ]
     assert [one.payload for one in events if type(one) is Outcome] == [struct.pack("<f", one[3]) for one in found]

@@ -14,8 +14,8 @@ from mlgo.host.log import (
     Context,
     Header,
     LogParser,
-    Observation,
     Outcome,
+    RawObservation,
     parse_header,
     write_context,
     write_header,
@@ -106,7 +106,7 @@ def test_a_stream_by_hand():
     events = parse(INTERACTIVE + b'{"context":"f"}\n{"observation":0}\n' + PAYLOAD + b"\n")
     header, context, observation = events
     assert context == Context("f")
-    assert observation == Observation(0, PAYLOAD)
+    assert observation == RawObservation(0, PAYLOAD)
     arrays = header.unpack(observation.payload)
     assert arrays["li_size"].tolist() == [-2]
     assert arrays["weight"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.5]]
@@ -117,7 +117,7 @@ def test_numbers_start_at_0_per_context_and_go_on_when_it_returns():
     for name, numbers in (("f", [0, 1]), ("g", [0]), ("f", [2, 3]), ("empty", []), ("g", [1])):
         parts.append(write_context(name))
         parts += [write_observation(n, PAYLOAD) for n in numbers]
-    found = [event.number for event in parse(b"".join(parts)) if isinstance(event, Observation)]
+    found = [event.number for event in parse(b"".join(parts)) if isinstance(event, RawObservation)]
     assert found == [0, 1, 0, 2, 3, 1]
 
 
@@ -139,7 +139,7 @@ def test_a_resumed_context_must_not_restart():
 )
 def test_payloads_with_line_feeds_and_quotes(payload):
     stream = INTERACTIVE + write_context("") + write_observation(0, payload) + write_observation(1, payload)
-    assert parse(stream)[2:] == [Observation(0, payload), Observation(1, payload)]
+    assert parse(stream)[2:] == [RawObservation(0, payload), RawObservation(1, payload)]
 
 
 @pytest.mark.parametrize("name", ["", "f", 'with "quotes"', "back\\slash", "_ZN3foo3barEv", "naïve", "a\nb"])
@@ -152,7 +152,7 @@ def test_context_names(name):
 def test_a_training_log_with_outcomes():
     score = struct.pack("<f", 0.5)
     stream = TRAINING + b'{"context":"f"}\n{"observation":0}\n\x01\x02\n{"outcome":0}\n' + score + b"\n"
-    assert parse(stream)[2:] == [Observation(0, b"\x01\x02"), Outcome(0, score)]
+    assert parse(stream)[2:] == [RawObservation(0, b"\x01\x02"), Outcome(0, score)]
     assert parse(TRAINING)[0].advice is None
     assert stream.endswith(write_outcome(0, score))
 
@@ -260,7 +260,7 @@ def test_incomplete_events_stay_pending():
     stream = INTERACTIVE + write_observation(0, PAYLOAD)
     assert len(parser.feed(stream[:-1])) == 1
     assert parser.pending_bytes == len(stream) - 1 - len(INTERACTIVE)
-    assert parser.feed(stream[-1:]) == [Observation(0, PAYLOAD)]
+    assert parser.feed(stream[-1:]) == [RawObservation(0, PAYLOAD)]
     assert parser.pending_bytes == 0
 
 
@@ -323,7 +323,7 @@ def logs(draw):
             payload = draw(st.binary(min_size=header.payload_bytes, max_size=header.payload_bytes))
             number = numbers.get(context, 0)
             numbers[context] = number + 1
-            events.append(Observation(number, payload))
+            events.append(RawObservation(number, payload))
             parts.append(write_observation(number, payload))
         else:
             size = header.score.num_bytes
@@ -364,7 +364,7 @@ def test_lines_of_any_valid_json_mean_the_same(log, data):
                 stream += data.draw(loosely(write_header(event)))
             case Context(name):
                 stream += data.draw(loosely(write_context(name)))
-            case Observation(number, payload):
+            case RawObservation(number, payload):
                 line, _, rest = write_observation(number, payload).partition(b"\n")
                 stream += data.draw(loosely(line)) + rest
             case Outcome(number, payload):

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from mlgo.jit.columns import Column
-from mlgo.jit.compiler import Candidates, Compiled, Decisions, Failed, Outcome, Place, Unit
+from mlgo.jit.columns import FeatureColumn
+from mlgo.jit.compiler import Candidates, CompiledUnit, Decisions, Failed, Outcome, Place, Unit
 
-COLUMNS = {"benefit": Column("benefit", "count", 10), "cost": Column("cost", "count", 10)}
+COLUMNS = {"benefit": FeatureColumn("benefit", "count", 10), "cost": FeatureColumn("cost", "count", 10)}
 
 
 @dataclass
@@ -42,7 +42,7 @@ class AdditiveCompiler:
         chosen = ((0,) if len(values) else ()) if decisions is None else decisions
         performed = [i for i in dict.fromkeys(chosen) if i < len(values) and viable[i]]
         score = self.base + sum(int(values[i, 1] - values[i, 0]) for i in performed)
-        return Compiled(score, int(score), chosen, len(performed), Candidates(("benefit", "cost"), values, viable))
+        return CompiledUnit(score, int(score), chosen, len(performed), Candidates(("benefit", "cost"), values, viable))
 
     def compile_many(self, requests):
         return [self.compile(unit, decisions) for unit, decisions in requests]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mlgo.base.config import LOCAL_WORKERS
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.jit.cache import CompileCache, Findings, caches, decode_findings, encode_findings, outdated_caches
-from mlgo.jit.compiler import Candidates, Compiled, Failed, compile_units
-from mlgo.jit.env import ChoiceEnv, EndGain
+from mlgo.jit.compiler import Candidates, CompiledUnit, Failed, compile_units
+from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
 from mlgo.jit.labels import find_labels
 from mlgo.jit.pool import ChoicePool, PooledCompiler
 from mlgo.pool.records import MALFORMED, NONCE_BYTES, frame, packed, record_files
@@ -29,11 +29,13 @@ CANDIDATES = Candidates(("a", "b"), np.array([[1, -2], [3, 2**40]]), np.array([T
 FIRST = Findings(
     {
         "": {
-            (): Compiled(1.5, 7, (), 0, CANDIDATES),
-            (0,): Compiled(1.25, 6, (0,), 1, CANDIDATES),
+            (): CompiledUnit(1.5, 7, (), 0, CANDIDATES),
+            (0,): CompiledUnit(1.25, 6, (0,), 1, CANDIDATES),
             None: Failed("jit_error", "why"),
         },
-        ":f": {None: Compiled(0.1 + 0.2, 3, None, 1, Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool)))},
+        ":f": {
+            None: CompiledUnit(0.1 + 0.2, 3, None, 1, Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool)))
+        },
     }
 )
 
@@ -63,7 +65,7 @@ def test_an_environment_compiles_by_the_pool_and_later_ones_nothing(tmp_path):
     figures = []
     for _ in range(2):
         with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
-            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=EndGain())
+            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=ChoiceEndGain())
             rewards = []
             for seed, action in ((0, 0), (1, 1), (2, 4)):
                 env.reset(seed=seed, options={"unit": f"u{seed}"})
@@ -83,7 +85,7 @@ def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
     weights, compiled = [], []
     for _ in range(2):
         with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
-            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=EndGain())
+            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=ChoiceEndGain())
             weights.append(train_maskable_ppo(env, 64, (4,), 0, None).tolist())
             compiled.append(pool.num_compiled)
     assert weights[0] == weights[1]
@@ -103,7 +105,7 @@ def test_two_runs_at_a_time_share_one_file(tmp_path):
     one, other = CompileCache(tmp_path, {}), CompileCache(tmp_path, {})
     assert not other.findings("x")
     one.add("x", FIRST)
-    other.add("x", Findings({"": {(1,): Compiled(2.0, 8, (1,), 1, CANDIDATES)}}))
+    other.add("x", Findings({"": {(1,): CompiledUnit(2.0, 8, (1,), 1, CANDIDATES)}}))
     assert set(other.findings("x").outcomes[""]) == {(), (0,), None, (1,)}
     assert set(CompileCache(tmp_path, {}).findings("x").outcomes[""]) == {(), (0,), None, (1,)}
 
@@ -119,7 +121,7 @@ def test_nothing_new_adds_nothing(tmp_path):
 
 def test_a_compile_that_comes_out_otherwise_is_told(tmp_path):
     CompileCache(tmp_path, {}).add("x", FIRST)
-    other = Findings({"": {(0,): Compiled(9.0, 6, (0,), 1, CANDIDATES)}})
+    other = Findings({"": {(0,): CompiledUnit(9.0, 6, (0,), 1, CANDIDATES)}})
     with pytest.raises(ReplayMismatch, match=r"the unit under \(0,\): the compiler gives \(9\.0.*delete .*x\.choices"):
         CompileCache(tmp_path, {}).add("x", other)
 
@@ -214,7 +216,7 @@ def candidates(draw) -> Candidates:
 outcomes = st.one_of(
     st.builds(Failed, st.text(), st.text()),
     st.builds(
-        Compiled,
+        CompiledUnit,
         st.floats(allow_nan=False, allow_infinity=False),
         st.integers(0, 2**62),
         st.none() | positions,

@@ -6,30 +6,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import PolicyError
-from mlgo.jit.columns import JIT_COLUMNS, Column, columns_for, inputs_of
+from mlgo.jit.columns import JIT_COLUMNS, FeatureColumn, columns_for, inputs_of
 
 
 def test_flags_are_0_or_1():
-    assert Column("f", "flag")(np.array([0, 1, -3])).tolist() == [[0], [1], [1]]
+    assert FeatureColumn("f", "flag")(np.array([0, 1, -3])).tolist() == [[0], [1], [1]]
 
 
 def test_a_category_is_one_hot_and_type_0_is_not_taken_for_the_last():
-    found = Column("type", "category", 7)(np.array([0, 1, 6]))
+    found = FeatureColumn("type", "category", 7)(np.array([0, 1, 6]))
     assert found.argmax(axis=1).tolist() == [0, 1, 6]
     assert found.sum(axis=1).tolist() == [1, 1, 1]
 
 
 def test_a_category_beyond_the_last_known_is_other():
-    assert Column("type", "category", 7)(np.array([7, -1])).argmax(axis=1).tolist() == [0, 0]
+    assert FeatureColumn("type", "category", 7)(np.array([7, -1])).argmax(axis=1).tolist() == [0, 0]
 
 
 def test_counts_are_logarithmic_and_end_at_their_cap():
-    found = Column("c", "count", 99)(np.array([0, 9, 99, 1000, -5]))[:, 0]
+    found = FeatureColumn("c", "count", 99)(np.array([0, 9, 99, 1000, -5]))[:, 0]
     assert found.tolist() == pytest.approx([0.0, 0.5, 1.0, 1.0, 0.0])  # log10(1 + x) / 2
 
 
 def test_a_negative_weight_is_an_overflow():
-    found = Column("w", "weight", 99)(np.array([-2147483648, 9]))[:, 0]
+    found = FeatureColumn("w", "weight", 99)(np.array([-2147483648, 9]))[:, 0]
     assert found.tolist() == pytest.approx([1.0, 0.5])
 
 
@@ -45,7 +45,7 @@ def test_the_jits_19_features_become_25_inputs():
 
 
 def test_columns_are_found_by_name_whatever_their_order():
-    columns = columns_for(["a", "b"], {"a": Column("a", "flag"), "b": Column("b", "flag")})
+    columns = columns_for(["a", "b"], {"a": FeatureColumn("a", "flag"), "b": FeatureColumn("b", "flag")})
     assert inputs_of(columns, ("b", "a"), np.array([[1, 0]])).tolist() == [[0, 1]]
 
 

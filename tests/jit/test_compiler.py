@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 import mlgo.envs  # noqa: F401
 from mlgo.base.config import SuperPmiConfig
 from mlgo.errors import ConfigError, SuperPmiError
-from mlgo.jit.compiler import Compiled, Failed, compile_units
+from mlgo.jit.compiler import CompiledUnit, Failed, compile_units
 from mlgo.jit.enumeration import enumerate_units
 from mlgo.jit.labels import find_labels
 from mlgo.jit.pool import ChoicePool
@@ -114,7 +114,7 @@ def test_an_unknown_method_is_a_failure_not_an_exception(spec):
     try:
         found = compiler.compile("1000", ())
         assert isinstance(found, Failed)
-        assert isinstance(compiler.compile("1", ()), Compiled)
+        assert isinstance(compiler.compile("1", ()), CompiledUnit)
     finally:
         compiler.close()
 

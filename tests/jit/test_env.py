@@ -6,7 +6,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.jit.env import INVALID_LIMIT, INVALID_PENALTY, ChoiceEnv, EndGain, StepChange
+from mlgo.jit.env import INVALID_LIMIT, INVALID_PENALTY, ChoiceEndGain, ChoiceEnv, StepChange
 from tests.jit.additive import COLUMNS, AdditiveCompiler
 
 EFFECTS = {"a/u": [(20, 0), (0, 10), (5, 5)], "a/v": [(10, 0), (10, 0), (10, 0), (10, 0)], "b/small": [(1, 1)]}
@@ -49,7 +49,7 @@ def test_rewards_are_five_times_the_relative_change():
 
 def test_the_gain_over_the_heuristic_comes_at_the_end_and_costs_one_compile():
     compiler = AdditiveCompiler(EFFECTS)
-    env = make(compiler, reward=EndGain())
+    env = make(compiler, reward=ChoiceEndGain())
     env.reset(options={"unit": "a/v"})
     before = len(compiler.compiles)
     for action in range(3):
@@ -61,7 +61,7 @@ def test_the_gain_over_the_heuristic_comes_at_the_end_and_costs_one_compile():
 
 
 def test_losses_can_weigh_more_and_waste_can_cost():
-    reward = EndGain(loss_weight=2.0, no_improvement=-0.1)
+    reward = ChoiceEndGain(loss_weight=2.0, no_improvement=-0.1)
     assert reward.at_the_end(110, 100, 100, 1) == pytest.approx(-0.2 - 0.1)
     assert reward.at_the_end(90, 100, 100, 1) == pytest.approx(0.1)
     assert reward.at_the_end(100, 100, 100, 0) == 0.0

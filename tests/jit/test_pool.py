@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.jit.cache import CachedCompiler
 from mlgo.jit.columns import columns_for
-from mlgo.jit.compiler import ChoiceCompiler, Compiled, Failed, compile_units
+from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Failed, compile_units
 from mlgo.jit.labels import find_labels
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
@@ -94,7 +94,7 @@ def test_a_worker_that_dies_loses_its_batch_only():
     with ChoicePool(SPEC, 1) as pool:
         found = pool.map(die_at_the_first, [("u0",), ("u1",)])
         assert list(found) == ["u1"]
-        assert isinstance(found["u1"][0], Compiled)
+        assert isinstance(found["u1"][0], CompiledUnit)
 
 
 class Hasty(AdditiveCompiler):
@@ -123,7 +123,7 @@ def test_what_may_come_out_otherwise_is_no_knowledge(kind):
     with ChoicePool(HastySpec(SPEC.effects, kind), 1) as pool:
         first, second = (pool.map(compile_units, [("u0",)])["u0"][0] for _ in range(2))
     assert isinstance(first, Failed)
-    assert isinstance(second, Compiled)
+    assert isinstance(second, CompiledUnit)
 
 
 @pytest.mark.parametrize(("ordered", "compiles"), [(False, 1), (True, 2)])

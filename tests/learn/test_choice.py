@@ -10,11 +10,11 @@ import pytest
 from mlgo.errors import TrainingError
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.jit.columns import columns_for
-from mlgo.jit.compiler import Candidates, Compiled, Failed
+from mlgo.jit.compiler import Candidates, CompiledUnit, Failed
 from mlgo.jit.env import ChoiceEnv
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
-from mlgo.jit.rollout import Episode, play
+from mlgo.jit.rollout import ChoiceEpisode, play
 from mlgo.jit.state import Choice, Observer
 from mlgo.jit.stored import EligibleUnit
 from mlgo.learn.bc.loop import BCConfig
@@ -26,12 +26,12 @@ OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 UNIT = EligibleUnit("u", "p", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
-def episode(num_steps: int, score: float | None) -> Episode:
+def episode(num_steps: int, score: float | None) -> ChoiceEpisode:
     candidates = Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool))
-    outcome = Failed("timeout", "") if score is None else Compiled(score, 10, (), num_steps, candidates)
+    outcome = Failed("timeout", "") if score is None else CompiledUnit(score, 10, (), num_steps, candidates)
     inputs = np.ones((num_steps, 3, 5), np.float32)
     inputs[:, 1, -1] = 0.0
-    return Episode(inputs, np.arange(num_steps), outcome)
+    return ChoiceEpisode(inputs, np.arange(num_steps), outcome)
 
 
 def test_every_unit_weighs_the_same_however_many_steps_it_takes():
@@ -66,7 +66,7 @@ def test_figures_for_those_who_watch():
     assert results([UNIT], [[episode(1, None).outcome]]) == {"results/failed": 1.0}
 
 
-def compiled(values) -> Compiled:
+def compiled(values) -> CompiledUnit:
     return AdditiveCompiler({"u": values}).compile("u", ())
 
 

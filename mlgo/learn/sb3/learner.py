@@ -9,7 +9,7 @@ from tqdm import tqdm
 from mlgo.base.config import PolicyConfig
 from mlgo.base.registry import Kind
 from mlgo.errors import ConfigError
-from mlgo.jit.env import ChoiceEnv, EndGain
+from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
 from mlgo.jit.pool import PooledCompiler
 from mlgo.jit.problem import choice_problem
 from mlgo.learn.base import Trained
@@ -49,7 +49,7 @@ class StableBaselines:
                 [unit.name for unit in units],
                 min_viable=config.min_viable,
                 max_candidates=config.max_candidates,
-                reward=EndGain(scale=100.0),
+                reward=ChoiceEndGain(scale=100.0),
             )
             hidden = policy.architecture.widths[1:-1]
             weights = train_maskable_ppo(env, steps, hidden, context.seed, logs, bar.update)

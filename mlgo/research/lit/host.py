@@ -17,7 +17,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ChannelTimeout, CompileTimeout, MlgoError, ProtocolError
 from mlgo.host.channel import Channel
-from mlgo.host.log import Context, Header, LogParser, Observation
+from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.process import Child, die_with_parent
 from mlgo.research.lit.reasons import not_applicable, unknown_option
 
@@ -106,7 +106,7 @@ def _converse(channel: Channel, child: Child, respond: Callable[[list[TensorValu
             if isinstance(event, Context) and event.name != context:
                 context = event.name
                 print(f"context: {context}")
-            elif isinstance(event, Observation):
+            elif isinstance(event, RawObservation):
                 assert parser.header is not None
                 print(f"observation: {event.number}")
                 channel.answer(_answer(parser.header, event.payload, respond))
