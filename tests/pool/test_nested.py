@@ -25,7 +25,7 @@ from tests.pool.handlers import make_misbehaving, make_square
 from tests.pool.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging, make_opener
 
 MLGO = Path(sys.executable).with_name("mlgo")
-HOSTED = "execution.worker"  # in the command line of each hosted process
+HOSTED = "pool.worker"  # in the command line of each hosted process
 LONG_S = 120.0
 
 pytestmark = [needs_ray, pytest.mark.timeout(600)]
