@@ -94,8 +94,6 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         [
             text_column("project", lambda row: f"{row['name']} {row['version']}"),
             text_column("domain", lambda row: row["domain"]),
-            text_column("holds", lambda row: row["holds"]),
-            text_column("licence", lambda row: row["licence"]),
             text_column("language", lambda row: row["language"]),
             count_column("modules", lambda row: row["modules"]),
             count_column("linked files", lambda row: row["files"]),
