@@ -20,6 +20,7 @@ from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
 
 SMALL_FILE_LINES = 60
 _UNTYPED = re.compile(r"(?:dict|Mapping|Dict)\[str, Any\]")
+_ALIAS = re.compile(r"^(\w+) = (?:dict|Mapping)\[str, Any\]$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,8 @@ class SourceFile:
     classes: tuple[str, ...]
     functions: tuple[int, ...]
     untyped: int
+    aliases: tuple[str, ...]
+    names: Counter[str]
 
 
 def read_source(path: Path, package: Path) -> SourceFile:
@@ -52,6 +55,8 @@ def read_source(path: Path, package: Path) -> SourceFile:
         classes=tuple(node.name.lstrip("_") for node in nodes if isinstance(node, ast.ClassDef)),
         functions=tuple((node.end_lineno or 0) - node.body[0].lineno + 1 for node in functions),
         untyped=len(_UNTYPED.findall(text)),
+        aliases=tuple(_ALIAS.findall(text)),
+        names=Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)),
     )
 
 
@@ -71,6 +76,7 @@ def count_house(root: Path) -> dict[str, Any]:
     for one in files:
         lines[one.room] += one.lines
     classes = Counter(name for one in files for name in one.classes)
+    aliases = {name for one in files for name in one.aliases}
     return {
         "lines of mlgo": sum(one.lines for one in files),
         "logic": sum(one.logic for one in files),
@@ -82,6 +88,7 @@ def count_house(root: Path) -> dict[str, Any]:
         "class names that stand twice": sum(count > 1 for count in classes.values()),
         "these are": ", ".join(sorted(name for name, count in classes.items() if count > 1)),
         "dict[str, Any] and Mapping[str, Any]": sum(one.untyped for one in files),
+        "uses of other names for them": sum(one.names[name] for one in files for name in aliases),
         "median lines of a function": median(length for one in files for length in one.functions),
         **{f"lines of {folder}": _lines_below(root / folder) for folder in ("tests", "benchmarks", "scripts")},
         "words of documentation": sum(len(path.read_text().split()) for path in _pages(root)),
