@@ -21,7 +21,7 @@ from mlgo.cli.options import positive, positive_float, read_config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
-from mlgo.evaluate.exploration import candidate_rewards
+from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain

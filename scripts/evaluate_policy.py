@@ -33,9 +33,8 @@ from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost, check_failures
 from mlgo.evaluate.baseline_modules import load_copies
-from mlgo.evaluate.evaluation import Evaluation, EvaluationRun, evaluate_policy, evaluated_modules
-from mlgo.evaluate.references import measure_references
-from mlgo.evaluate.shipped import Linking, other_modules
+from mlgo.evaluate.evaluation import Evaluation, evaluate_policy, evaluated_modules
+from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import HEURISTIC, get_task
 from mlgo.host.toolchain import find_linker

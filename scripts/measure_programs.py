@@ -27,7 +27,7 @@ from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import MakeAdvisor, Running, build_programs, measure_programs
-from mlgo.evaluate.references import NEVER, reference_names
+from mlgo.evaluate.shipped import NEVER, reference_names
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import find_valgrind
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Setting, get_task

@@ -96,7 +96,7 @@ HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "sklearn", "re
 
 
 def test_rollouts_do_not_import_what_only_learning_needs():
-    loaded = modules_after("import mlgo.evaluate, mlgo.evaluate.baseline, mlgo.evaluate.exploration")
+    loaded = modules_after("import mlgo.evaluate, mlgo.evaluate.baseline, mlgo.evaluate.training")
     assert not loaded & HEAVY
 
 

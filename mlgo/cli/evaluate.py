@@ -35,13 +35,11 @@ from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, pro
 from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.evaluation import EvaluationRun, Shipped, evaluate_project
-from mlgo.evaluate.linked_search import SearchSettings, measure_search
-from mlgo.evaluate.references import measure_references
+from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
+from mlgo.evaluate.headroom import SearchSettings, measure_search
 from mlgo.evaluate.sealed_log import LOG, SealedEvaluation, log_evaluation, sealed_evaluation
-from mlgo.evaluate.shipped import Linking, other_modules
+from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
-from mlgo.evaluate.thin import evaluate_thin
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task, settings_for_policy
@@ -151,7 +149,7 @@ def run(args: argparse.Namespace) -> None:
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
-        def evaluate(target: EvaluationTarget) -> Shipped:
+        def evaluate(target: EvaluationTarget) -> Evaluation:
             with scratch_directory() as folder:
                 bitcode = target.unpack()
                 how = replace(linking, kinds=kinds_of(target, bitcode))

@@ -12,7 +12,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.copies import Copies, count_copies
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.task import HEURISTIC, Setting, Task
@@ -62,6 +62,16 @@ class Baseline:
     timings: list[Row]
 
 
+@dataclass(frozen=True)
+class ReferenceCompile:
+    """A module under a reference."""
+
+    module: Module
+    advisor: str
+    object_path: Path
+    outcome: CompileOutcome
+
+
 def score_references(
     host: CompileHost,
     task: Task,
@@ -89,62 +99,45 @@ def score_references(
     pairs = [
         (module, advisor) for module in modules for advisor in references.names if how.wants(task, module, advisor)
     ]
-    objects = [folder / f"{number:06d}.o" for number in range(len(pairs))]
-    jobs = [job(*pair, path) for pair, path in zip(pairs, objects, strict=True)]
-    outcomes, copies = _with_shares(pairs, host.compile_all(jobs, label), objects)
-    plain, traced = (
-        {module.key: o for (module, advisor), o in zip(pairs, outcomes, strict=True) if advisor == wanted}
-        for wanted in references.needed
-    )
-    explanations: dict[str, str] = {}
+    planned = [(*pair, folder / f"{number:06d}.o") for number, pair in enumerate(pairs)]
+    outcomes = host.compile_all([job(*one) for one in planned], label)
+    compiled, copies = _with_shares([ReferenceCompile(*one, o) for one, o in zip(planned, outcomes, strict=True)])
+    plain, traced = ({one.module.key: one for one in compiled if one.advisor == wanted} for wanted in references.needed)
+    asked = {key: one.outcome for key, one in traced.items()}
+    remarks: dict[str, str] = {}
     if references.is_heuristic:
-        places = {(module.key, advisor): path for (module, advisor), path in zip(pairs, objects, strict=True)}
-        explanations = _explain_differences(host, quirks, bitcode, plain, traced)
-        for key, words in explanations.items():
-            both = (places[key, advisor].read_bytes() for advisor in references.needed)
-            explanations[key] = f"{words}; {differing_code(*both)}"
+        remarks = _explain_differences(host, quirks, bitcode, plain, traced)
         if quirks.default_hides_a_feature:
-            traced = _trace_without_default(host, modules, bitcode, traced)
-
-    def remark(module: Module, advisor: str) -> str:
-        return explanations.get(module.key, "") if advisor == references.traced else ""
-
+            asked = _trace_without_default(host, bitcode, asked)
     return Baseline(
         [
-            _score_row(module, advisor, outcome, remark(module, advisor))
-            for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
+            _score_row(one, remarks.get(one.module.key, "") if one.advisor == references.traced else "")
+            for one in compiled
         ],
-        [
-            row
-            for (module, advisor), outcome in zip(pairs, outcomes, strict=True)
-            for row in function_rows(module, advisor, outcome.result)
-        ],
+        [row for one in compiled for row in function_rows(one.module, one.advisor, one.outcome.result)],
         copies,
-        _trace(modules, traced, host.hidden),
-        timing_rows((*pair, outcome) for pair, outcome in zip(pairs, outcomes, strict=True)),
+        _trace(modules, asked, host.hidden),
+        timing_rows((one.module, one.advisor, one.outcome) for one in compiled),
     )
 
 
-def _with_shares(
-    pairs: Sequence[tuple[Module, str]], outcomes: Sequence[CompileOutcome], objects: Sequence[Path]
-) -> tuple[list[CompileOutcome], Copies]:
-    """Measure again, once the heuristic has compiled whole projects, with what modules share; and tell that."""
+def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCompile], Copies]:
+    """Measure again, once the heuristic has compiled whole projects, with what modules share; and say what that is."""
     by_heuristic: dict[str, list[Path]] = {}
-    for (module, advisor), outcome, path in zip(pairs, outcomes, objects, strict=True):
-        if advisor == HEURISTIC and outcome.result is not None:
-            by_heuristic.setdefault(module.project, []).append(path)
+    for one in compiled:
+        if one.advisor == HEURISTIC and one.outcome.result is not None:
+            by_heuristic.setdefault(one.module.project, []).append(one.object_path)
     copies = Copies({project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()})
 
-    def shared(module: Module, outcome: CompileOutcome, path: Path) -> CompileOutcome:
-        if outcome.result is None:
-            return outcome
-        executed = outcome.result.scores[INSTRUCTIONS.name]
+    def shared(one: ReferenceCompile) -> ReferenceCompile:
+        if (result := one.outcome.result) is None:
+            return one
+        executed = result.scores[INSTRUCTIONS.name]
         assert executed is None or isinstance(executed, int)
-        compiled = Compiled(path.read_bytes(), outcome.result.spills, copies.of(module.key), executed)
-        return replace(outcome, result=replace(outcome.result, scores=read_scores(compiled)))
+        measured = Compiled(one.object_path.read_bytes(), result.spills, copies.of(one.module.key), executed)
+        return replace(one, outcome=replace(one.outcome, result=replace(result, scores=read_scores(measured))))
 
-    compiled = zip(pairs, outcomes, objects, strict=True)
-    return [shared(module, outcome, path) for (module, _), outcome, path in compiled], copies
+    return list(map(shared, compiled)), copies
 
 
 def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[Row]:
@@ -220,51 +213,51 @@ def _explain_differences(
     host: CompileHost,
     quirks: Quirks,
     bitcode: Mapping[str, Path],
-    plain: Mapping[str, CompileOutcome],
-    echoes: Mapping[str, CompileOutcome],
+    plain: Mapping[str, ReferenceCompile],
+    echoes: Mapping[str, ReferenceCompile],
 ) -> dict[str, str]:
-    """Say why echoing the default did not reproduce the plain object, by module key."""
-    pairs = {key: (plain[key].result, echoes[key].result) for key in plain}
-    differing = [key for key, (a, b) in pairs.items() if a and b and a.object_sha256 != b.object_sha256]
-    echo = EchoAdvisor(quirks.default_slot)
+    """Say why echoing the default did not reproduce the plain object, and where they differ, by module key."""
+    results = {key: (plain[key].outcome.result, echoes[key].outcome.result) for key in plain}
+    differing = {
+        key: echo for key, (a, echo) in results.items() if a and echo and a.object_sha256 != echo.object_sha256
+    }
+    advisor = EchoAdvisor(quirks.default_slot)
     jobs = [
-        CompileJob(key, bitcode[key], advisor, with_heuristic_feature=advisor is not None, count_done=True)
+        CompileJob(key, bitcode[key], who, with_heuristic_feature=who is not None, count_done=True)
         for key in differing
-        for advisor in (None, echo)
+        for who in (None, advisor)
     ]
     counts = [outcome.result.num_remarks if outcome.result else 0 for outcome in host.compile_all(jobs)]
-    explanations = {}
-    for key, inlined, by_echo in zip(differing, counts[::2], counts[1::2], strict=True):
-        result = echoes[key].result
-        if result is not None and result.truncated:
-            explanations[key] = "the size stop ended the questions; raise compile.size_stop_factor"
-        elif inlined > by_echo:
-            more = inlined - by_echo
-            explanations[key] = f"the heuristic inlined {more} more call{'' if more == 1 else 's'}, unasked"
-        else:
-            explanations[key] = f"unexplained: {inlined} calls inlined plain, {by_echo} by echo"
-    return explanations
+    return {
+        key: f"{_cause(echo, *done)}; {differing_code(*(one[key].object_path.read_bytes() for one in (plain, echoes)))}"
+        for (key, echo), *done in zip(differing.items(), counts[::2], counts[1::2], strict=True)
+    }
+
+
+def _cause(echo: CompileResult, inlined: int, by_echo: int) -> str:
+    if echo.truncated:
+        return "the size stop ended the questions; raise compile.size_stop_factor"
+    if inlined > by_echo:
+        more = inlined - by_echo
+        return f"the heuristic inlined {more} more call{'' if more == 1 else 's'}, unasked"
+    return f"unexplained: {inlined} calls inlined plain, {by_echo} by echo"
 
 
 def _trace_without_default(
-    host: CompileHost, modules: Sequence[Module], bitcode: Mapping[str, Path], echoes: Mapping[str, CompileOutcome]
+    host: CompileHost, bitcode: Mapping[str, Path], echoes: Mapping[str, CompileOutcome]
 ) -> dict[str, CompileOutcome]:
     """Ask again with the same answers but without the default, which had taken another feature's place."""
-    keys = [module.key for module in modules if echoes[module.key].result is not None]
-    jobs = []
-    for key in keys:
-        result = echoes[key].result
-        assert result is not None
-        jobs.append(CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), record=True))
-    return dict(zip(keys, host.compile_all(jobs), strict=True))
+    results = {key: outcome.result for key, outcome in echoes.items() if outcome.result is not None}
+    jobs = [CompileJob(key, bitcode[key], RecordedAdvisor(one.answers), record=True) for key, one in results.items()]
+    return dict(zip(results, host.compile_all(jobs), strict=True))
 
 
-def _score_row(module: Module, advisor: str, outcome: CompileOutcome, remark: str) -> Row:
-    result = outcome.result
+def _score_row(compiled: ReferenceCompile, remark: str) -> Row:
+    module, outcome, result = compiled.module, compiled.outcome, compiled.outcome.result
     return {
         "project": module.project,
         "module": module.name,
-        "advisor": advisor,
+        "advisor": compiled.advisor,
         **scores_of(result.scores if result else {}),
         "num_questions": result and result.num_questions,
         "truncated": result and result.truncated,

@@ -15,8 +15,7 @@ from mlgo.base.files import write_bytes
 from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import MlgoError, NothingCompiled, ToolchainError
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
-from mlgo.evaluate.worker import CompileWorkerSpec
+from mlgo.evaluate.worker import CompileJob, CompileOutcome, CompileWorkerSpec
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.ir2vec import OLDEST_LLVM
 from mlgo.host.tasks.task import get_task

@@ -10,13 +10,13 @@ from tqdm import tqdm
 
 from mlgo.base.files import content_hash
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.worker import CompileJob
 from mlgo.host.actions import Binary
 from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
+from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, Walk
 
 if TYPE_CHECKING:  # workers read episodes, and hold no Arrow
     from mlgo.corpus.store import Module
@@ -196,15 +196,22 @@ def episodes_hash(episodes: Iterable[Episode]) -> str:
 
 
 def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
-    """Find the smallest known compile; of equals the one whose answers come first, whatever order they came in."""
+    """The smallest known compile of a module, see `best_walk`."""
     loaded = store.load(sha256)
-    if loaded is None or (tree := loaded[1].whole) is None:
+    if loaded is None or (best := best_walk(loaded[1], objective)) is None:
         return None
+    result = loaded[1].result_of(loaded[0], [best], record=True)
+    return None if result is None else episode(module, result, policy, objective)
+
+
+def best_walk(trees: ModuleTrees, objective: str) -> Walk | None:
+    """The smallest compile that the tree of a module holds, if it is decided as a whole.
+
+    Of equals it is the one whose answers come first, whatever order they came in.
+    """
 
     def order(walk: Walk) -> tuple[float, bytes]:
         assert isinstance(walk.leaf, ModuleLeaf)
         return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
 
-    best = min(tree.compiles(), key=order, default=None)
-    result = loaded[1].result_of(loaded[0], [best], record=True) if best is not None else None
-    return None if result is None else episode(module, result, policy, objective)
+    return None if trees.whole is None else min(trees.whole.compiles(), key=order, default=None)

@@ -1,7 +1,8 @@
 """One evaluation, of the workflow and of `mlgo evaluate`: compile modules and link programs under each contender."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,97 +12,35 @@ from mlgo.base.config import EvaluateConfig
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import sample
 from mlgo.corpus.store import Module, Program
+from mlgo.corpus.thin_lto import back_end_module, fat_module, thin_link
+from mlgo.errors import CompileError
 from mlgo.evaluate.baseline import function_rows, timing_rows
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
-from mlgo.evaluate.compiles import CompileHost, check_failures
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
-from mlgo.evaluate.shipped import Linking, measure_programs, object_paths, other_modules
-from mlgo.host.tasks.task import HEURISTIC, Advisor
+from mlgo.evaluate.compiles import check_failures
+from mlgo.evaluate.shipped import EvaluationRun, not_measured, objects_of
+from mlgo.evaluate.worker import CompileOutcome
+from mlgo.host.linker import LinkedFile
+from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import scores_of
 from mlgo.policy.stored import StoredPolicy, advisor_in
 
 
 @dataclass(frozen=True)
-class EvaluationRun:
-    """Modules that are compiled and programs that are linked of them, under one contender after another.
-
-    Attributes:
-        host: runs the compiles.
-        modules: of which results are wanted.
-        programs: linked of these modules, and perhaps of others.
-        bitcode: file by module key.
-        linking: how.
-        folder: for objects.
-    """
-
-    host: CompileHost
-    modules: Sequence[Module]
-    programs: Sequence[Program]
-    bitcode: Mapping[str, Path]
-    linking: Linking
-    folder: Path
-
-    @property
-    def every_module(self) -> list[Module]:
-        """Modules, and others that the programs need."""
-        return [*self.modules, *other_modules(self.modules, self.programs)]
-
-    def objects(self, contender: str) -> dict[str, Path]:
-        """Object files by module key; none are kept where no program is linked."""
-        return object_paths(self.every_module, self.folder / contender) if self.programs else {}
-
-    def compile(
-        self, contender: str, advisor_of: Callable[[Module], Advisor | None], modules: Sequence[Module] | None = None
-    ) -> list[CompileOutcome]:
-        """Compile under a contender; of modules that only programs need, just the objects are kept.
-
-        Args:
-            contender: name of who decides.
-            advisor_of: who decides in a module; None is the heuristic.
-            modules: of which outcomes are wanted, by default all.
-        """
-        wanted, objects = self.modules if modules is None else modules, self.objects(contender)
-        jobs = [
-            CompileJob(one.key, self.bitcode[one.key], advisor_of(one), object_path=objects.get(one.key))
-            for one in [*wanted, *other_modules(self.modules, self.programs)]
-        ]
-        return self.host.compile_all(jobs, contender)[: len(wanted)]
-
-    def compile_heuristic(self) -> list[CompileOutcome]:
-        return self.compile(HEURISTIC, lambda module: None)
-
-    def link(self, contender: str) -> list[Row]:
-        """Link and measure what was compiled under a contender; rows of ``artifacts.SHIPPED_SIZES``."""
-        return measure_programs(self.linking, contender, self.programs, self.objects(contender))
-
-
-@dataclass(frozen=True)
 class Evaluation:
-    """Modules under a policy.
+    """Modules, or a project, under a policy.
 
     Attributes:
-        results: rows of ``artifacts.RESULTS``, by module as given.
+        results: rows of ``artifacts.RESULTS``, by module as given, with the reason where a compile failed.
         functions: rows of ``artifacts.FUNCTIONS``; empty for tasks that allocate no registers.
         timings: rows of ``artifacts.TIMINGS``.
-    """
-
-    results: list[Row]
-    functions: list[Row]
-    timings: list[Row]
-
-
-@dataclass(frozen=True)
-class Shipped:
-    """A project under the heuristic and under a policy.
-
-    Attributes:
-        results: rows of ``artifacts.RESULTS``, one for each module, with the reason where either of both failed.
         sizes: rows of ``artifacts.SHIPPED_SIZES``.
         course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
     """
 
     results: list[Row]
-    sizes: list[Row]
+    functions: list[Row] = field(default_factory=list)
+    timings: list[Row] = field(default_factory=list)
+    sizes: list[Row] = field(default_factory=list)
     course: list[Row] = field(default_factory=list)
 
 
@@ -158,10 +97,10 @@ def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> 
     ]
 
 
-def evaluate_project(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Shipped:
+def evaluate_project(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Evaluation:
     """Compile a project under the heuristic and under a policy, link its programs, and measure."""
     results = compile_both(run, policy, name)
-    return Shipped(results, [*run.link(HEURISTIC), *run.link(str(name))])
+    return Evaluation(results, sizes=[*run.link(HEURISTIC), *run.link(str(name))])
 
 
 def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> Row:
@@ -188,3 +127,56 @@ def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, 
         "failure": outcome.failure,
         "message": outcome.message,
     }
+
+
+def evaluate_thin(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Evaluation:
+    """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
+
+    The policy gives advice in both compiles, since most inlining happens in the first.
+
+    Returns:
+        Results are those of the pre-link compiles, whose objects are those of ordinary ones.
+    """
+    (run.folder / "fat").mkdir(parents=True)
+    fat = {}
+    for number, module in enumerate(run.every_module):
+        fat[module.key] = run.folder / "fat" / f"{number}.bc"
+        fat[module.key].write_bytes(fat_module(run.bitcode[module.key]))
+    results = compile_both(replace(run, bitcode=fat), policy, name)
+    contenders = ((HEURISTIC, None), (str(name), policy))
+    pairs = [(*who, program, number) for who in contenders for number, program in enumerate(run.programs)]
+    return Evaluation(results, sizes=[row for pair in pairs for row in _ship_thin(run, *pair)])
+
+
+def _ship_thin(
+    run: EvaluationRun, contender: str, policy: StoredPolicy | None, program: Program, number: int
+) -> list[Row]:
+    folder = run.folder / f"{contender}-{number}"
+    folder.mkdir()
+    try:
+        linked, bitcode = _thin_linked(run, program, run.objects(contender), folder)
+    except CompileError as error:
+        return not_measured(contender, program, error)
+    label = f"{program.row['program']} {contender}"
+    return run.ship(
+        contender, [linked], bitcode, lambda one: policy and advisor_in(policy, one.language), folder, label=label
+    )
+
+
+def _thin_linked(
+    run: EvaluationRun, program: Program, objects: Mapping[str, Path], folder: Path
+) -> tuple[Program, dict[str, Path]]:
+    """The program of modules after their import, and the file of each by its key."""
+    by_name = {module.name: module for module in program.modules}
+    file, fat = LinkedFile.of_row(program.row), objects_of(program, objects)
+    imports = thin_link(run.linking.linker, file, fat, folder, run.linking.timeout_s)
+    modules, files = [], {}
+    for number, (name, (imported, index)) in enumerate(imports.items()):
+        module = by_name[name]
+        path = folder / f"{number}.back-end.bc"
+        data = back_end_module(imported.read_bytes(), index, run.bitcode[module.key])
+        path.write_bytes(data)
+        modules.append(replace(module, sha256=hashlib.sha256(data).hexdigest()))
+        files[module.key] = path
+    parts = [{"kind": "object", "modules": [module.name]} for module in modules]
+    return Program({**program.row, "parts": parts}, program.split, tuple(modules)), files

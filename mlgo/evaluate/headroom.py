@@ -1,23 +1,38 @@
-"""How small modules can be made: fixed answers, what trees know, and a search, beside the heuristic."""
+"""How small modules and linked files can be made: by fixed answers, by what trees know, and by a search."""
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import SCORES, Row, RowView
 from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
+from mlgo.corpus.store import Module
+from mlgo.errors import CompileError
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.episodes import best_walk
+from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
+from mlgo.evaluate.shipped import EvaluationRun, measure_programs, modules_of, objects_of
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
+from mlgo.host.linker import LinkedFile, linked_total
+from mlgo.host.log import Header
+from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
+from mlgo.host.toolchain import Quirks
 from mlgo.objects.measures import SIZES, Scores
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ModuleLeaf, ReplayStore, Walk
+from mlgo.policy.stored import StoredPolicy
+from mlgo.pool.trees import ModuleLeaf, ReplayStore
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
 """1 where the callee is local to the module and this call is its only use, so that inlining removes the callee
@@ -104,18 +119,12 @@ def _best_in_tree(
     loaded = store.load(scored.module.sha256)
     if loaded is None:
         return None
-    header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
-    best: tuple[ModuleLeaf, Walk] | None = None
-    for walk in tree.compiles():
-        if isinstance(walk.leaf, ModuleLeaf) and (
-            best is None or walk.leaf.score(objective) < best[0].score(objective)
-        ):
-            best = walk.leaf, walk
-    if best is None:
+    walk = best_walk(loaded[1], objective)
+    if walk is None or (tree := loaded[1].whole) is None:
         return None
-    leaf, walk = best
-    keys = observation_keys(header, tree.observations[walk.nodes], MODULE_WIDE)
-    return leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
+    assert isinstance(walk.leaf, ModuleLeaf)
+    keys = observation_keys(loaded[0], tree.observations[walk.nodes], MODULE_WIDE)
+    return walk.leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
 
 
 def _rows(scored: ScoredModule, random: RowView | None, in_tree: ModuleLeaf | None, result: SearchResult) -> list[Row]:
@@ -147,3 +156,158 @@ def _outcome(outcome: CompileOutcome) -> Row:
 
 def _sizes(scores: Scores) -> dict[str, int | float | None]:
     return {name: scores.get(name) for name in SIZES}
+
+
+SEARCH = "search"
+"""Name of the contender."""
+
+_SHIPPED = "shipped"
+"""Score of a compile: total bytes of the linked files that hold the module."""
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How modules are searched.
+
+    Attributes:
+        flips_per_round: as of `search`.
+        quirks: of the compiler. Where its own decision hides a feature, no search begins with the heuristic's answers.
+    """
+
+    budget: int
+    flips_per_round: int
+    seed: int
+    quirks: Quirks
+
+
+def measure_search(
+    run: EvaluationRun, policy: StoredPolicy, how: SearchSettings, objects: Mapping[str, Path]
+) -> Evaluation:
+    """Search each module of a project for answers that make its linked files smaller, then link them.
+
+    Each module is searched by itself while all others stay as the policy compiles them. What is judged of a compile is
+    the total of the linked files that hold the module. In the end all files are linked from the best objects. A search
+    begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
+    """
+    heuristic = [] if how.quirks.default_hides_a_feature else [EchoAdvisor(how.quirks.default_slot)]
+    first: list[PureAdvisor] = [*heuristic, policy, *FIXED.values()]
+    starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
+    modules = [
+        _LinkedModule(run, one, objects, bool(heuristic))
+        for one in modules_of(run.programs)
+        if objects[one.key].exists()
+    ]
+    searches = [
+        search(
+            starts,
+            one.ask,
+            doubt_of(policy),
+            _SHIPPED,
+            how.budget,
+            how.flips_per_round,
+            generator(how.seed, "linked-search", one.module.key),
+        )
+        for one in modules
+    ]
+    run_searches(
+        run.host,
+        searches,
+        lambda number, advisor: modules[number].job(advisor),
+        SEARCH,
+        lambda number, advisors, outcomes: modules[number].judge(advisors, outcomes),
+        run.linking.num_threads,
+    )
+    best = {**objects, **{one.module.key: one.best for one in modules}}
+    sizes = measure_programs(run.linking, SEARCH, run.programs, best)
+    return Evaluation([], sizes=sizes, course=[row for one in modules for row in one.course()])
+
+
+class _LinkedModule:
+    """A module whose compiles are linked with the policy's objects of all others.
+
+    Attributes:
+        best: object with which the linked files are smallest.
+    """
+
+    def __init__(
+        self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_heuristic_feature: bool
+    ) -> None:
+        self.module, self.best = module, objects[module.key]
+        self._run, self._objects, self._with_default = run, objects, with_heuristic_feature
+        self._programs = [one for one in run.programs if module.key in {part.key for part in one.modules}]
+        self._folder = run.folder / SEARCH / self.best.stem
+        self._folder.mkdir(parents=True)
+        self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
+        self._least, self._shipped, self._num_compiles = math.inf, math.inf, 0
+        self._paths, self._number, self._course = list[Path](), itertools.count(), list[Row]()
+
+    def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
+        """Questions and answers of the best compile."""
+        asked = self._known[id(advisor)].questions()
+        return asked.header, asked.observations, asked.answers
+
+    def job(self, advisor: OverridingAdvisor) -> CompileJob:
+        """A compile of the next outcomes to `judge`."""
+        path = self._folder / f"{next(self._number)}.o"
+        self._paths.append(path)
+        return CompileJob(
+            self.module.key,
+            self._run.bitcode[self.module.key],
+            advisor,
+            with_heuristic_feature=self._with_default,
+            record=True,
+            object_path=path,
+            with_credit=True,
+        )
+
+    def judge(self, advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome]) -> list[CompileOutcome]:
+        """Link what was compiled, for its score, and keep the best object."""
+        if self._num_compiles == 0:
+            with suppress(CompileError):
+                self._shipped = self._total(self._objects)
+                self._note()
+        paths, self._paths = self._paths, []
+        judged = [self._linked(outcome, path) for outcome, path in zip(outcomes, paths, strict=True)]
+        for advisor, outcome, path in zip(advisors, judged, paths, strict=True):
+            size = outcome.score(_SHIPPED)
+            if size < self._least:  # as the search does: the first of the smallest
+                assert outcome.result is not None
+                self._least, self._known = size, {id(advisor): outcome.result}
+            if size < self._shipped:
+                self._shipped, self.best = size, path
+        for path in paths:
+            if path != self.best:
+                path.unlink(missing_ok=True)
+        self._num_compiles += len(judged)
+        if self._course and self._shipped < self._course[-1]["total"]:
+            self._note()
+        return judged
+
+    def course(self) -> list[Row]:
+        """Rows of ``artifacts.SEARCH_COURSE``, once the search has ended; none if the policy's objects do not link."""
+        if self._course and self._course[-1]["num_compiles"] < self._num_compiles:
+            self._note()
+        return self._course
+
+    def _linked(self, outcome: CompileOutcome, path: Path) -> CompileOutcome:
+        if outcome.result is None:
+            return outcome
+        try:
+            total = self._total({**self._objects, self.module.key: path})
+        except CompileError as error:
+            return CompileOutcome(None, error.kind, str(error))
+        return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
+
+    def _total(self, objects: Mapping[str, Path]) -> int:
+        linker, timeout_s = self._run.linking.linker, self._run.linking.timeout_s
+        return sum(
+            linked_total(linker, LinkedFile.of_row(program.row), objects_of(program, objects), timeout_s)
+            for program in self._programs
+        )
+
+    def _note(self) -> None:
+        key = {"project": self.module.project, "module": self.module.name}
+        self._course.append({**key, "num_compiles": self._num_compiles, "total": int(self._shipped)})

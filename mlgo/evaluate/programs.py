@@ -13,7 +13,7 @@ from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import FIRST_LINK_S, CountedRun, Valgrind, count_run, link_program
 from mlgo.host.tasks.task import Advisor

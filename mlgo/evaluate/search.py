@@ -12,6 +12,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,7 @@ from tqdm import tqdm
 
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
@@ -318,26 +319,45 @@ def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:
     return list(filter(None, trials))
 
 
+def _as_compiled(
+    number: int, advisors: Sequence[OverridingAdvisor], outcomes: list[CompileOutcome]
+) -> list[CompileOutcome]:
+    return outcomes
+
+
 def run_searches(
     host: CompileHost,
     searches: Sequence[Search],
     job: Callable[[int, OverridingAdvisor], CompileJob],
     label: str = "",
+    judge: Callable[[int, Sequence[OverridingAdvisor], list[CompileOutcome]], list[CompileOutcome]] = _as_compiled,
+    num_threads: int = 1,
 ) -> list[SearchResult]:
     """Do many searches side by side, so that the workers always have enough to do.
+
+    Args:
+        host: runs the compiles.
+        searches: what to do.
+        job: one compile, by number of the search.
+        label: title of a progress bar; none without it.
+        judge: scores the outcomes of a search's round, by its number and advisors; by default they are scored already.
+        num_threads: rounds that are judged at a time.
 
     Returns:
         Their results, in order; the same for any number of workers.
     """
     wanted = {number: next(one) for number, one in enumerate(searches)}
     results: dict[int, SearchResult] = {}
-    with tqdm(total=len(searches), desc=label, unit="module", disable=None if label else True) as progress:
+    bar = tqdm(total=len(searches), desc=label, unit="module", disable=None if label else True)
+    with bar as progress, ThreadPoolExecutor(num_threads) as pool:
         while wanted:
             jobs = [job(number, advisor) for number, advisors in wanted.items() for advisor in advisors]
             outcomes = iter(host.compile_all(jobs))
-            for number, advisors in list(wanted.items()):
+            rounds = [list(itertools.islice(outcomes, len(advisors))) for advisors in wanted.values()]
+            judged = list(pool.map(judge, wanted, wanted.values(), rounds))
+            for number, found in zip(list(wanted), judged, strict=True):
                 try:
-                    wanted[number] = searches[number].send(list(itertools.islice(outcomes, len(advisors))))
+                    wanted[number] = searches[number].send(found)
                 except StopIteration as end:
                     results[number] = end.value
                     del wanted[number]

@@ -1,19 +1,31 @@
-"""Programs as they are shipped: linked of the objects of one contender, and measured."""
+"""Programs as they are shipped: compiled and linked under one contender after another, and measured."""
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from mlgo.base.artifacts import Row
+from mlgo.corpus.capture.levels import module_at_level
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
+from mlgo.evaluate.compiles import CompileHost
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
+from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import LinkedFile, link_and_place, shipped_sizes
+from mlgo.host.module_file import generation_of
+from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
 from mlgo.objects.functions import SHIPPED, FunctionExtent
 
-Size = TypeVar("Size")
+LEVELS = ("-Oz", "-Os", "-O2")
+"""Levels that a user could have chosen instead."""
+
+NEVER = "never"
+"""Nothing is inlined that the compiler asks about."""
+
+Sizes = tuple[Mapping[str, int], list[Row] | None]
+"""Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +33,7 @@ class Linking:
     """How projects are linked.
 
     Attributes:
-        linker: what `compiler.toolchain.find_linker` gives.
+        linker: what `toolchain.find_linker` gives.
         kinds: kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
     """
 
@@ -31,40 +43,107 @@ class Linking:
     kinds: Kinds = field(default_factory=dict)
 
 
-def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
-    """Where to keep the object of each module, by its key."""
-    return {module.key: folder / f"{number:06d}.o" for number, module in enumerate(modules)}
+@dataclass(frozen=True)
+class EvaluationRun:
+    """Modules that are compiled and programs that are linked of them, under one contender after another.
 
-
-def measured(objects: Mapping[str, Path], measure: Callable[[], Size]) -> tuple[Size | None, str, str]:
-    """Measure what several objects make together.
-
-    Returns:
-        What was measured, or None, and kind and message of the failure, empty without one.
+    Attributes:
+        host: runs the compiles.
+        modules: of which results are wanted.
+        programs: linked of these modules, and perhaps of others.
+        bitcode: file by module key.
+        linking: how.
+        folder: for objects.
     """
-    if missing := not_compiled(objects):
-        return None, "compile", missing
-    try:
-        return measure(), "", ""
-    except CompileError as error:
-        return None, error.kind, str(error)
+
+    host: CompileHost
+    modules: Sequence[Module]
+    programs: Sequence[Program]
+    bitcode: Mapping[str, Path]
+    linking: Linking
+    folder: Path
+
+    @property
+    def every_module(self) -> list[Module]:
+        """Modules, and others that the programs need."""
+        return [*self.modules, *other_modules(self.modules, self.programs)]
+
+    def objects(self, contender: str) -> dict[str, Path]:
+        """Object files by module key; none are kept where no program is linked."""
+        return object_paths(self.every_module, self.folder / contender) if self.programs else {}
+
+    def compile(
+        self, contender: str, advisor_of: Callable[[Module], Advisor | None], modules: Sequence[Module] | None = None
+    ) -> list[CompileOutcome]:
+        """Compile under a contender; of modules that only programs need, just the objects are kept.
+
+        Args:
+            contender: name of who decides.
+            advisor_of: who decides in a module; None is the heuristic.
+            modules: of which outcomes are wanted, by default all.
+        """
+        wanted, objects = self.modules if modules is None else modules, self.objects(contender)
+        jobs = [
+            CompileJob(one.key, self.bitcode[one.key], advisor_of(one), object_path=objects.get(one.key))
+            for one in [*wanted, *other_modules(self.modules, self.programs)]
+        ]
+        return self.host.compile_all(jobs, contender)[: len(wanted)]
+
+    def compile_heuristic(self) -> list[CompileOutcome]:
+        return self.compile(HEURISTIC, lambda module: None)
+
+    def link(self, contender: str) -> list[Row]:
+        """Link and measure what was compiled under a contender; rows of ``artifacts.SHIPPED_SIZES``."""
+        return measure_programs(self.linking, contender, self.programs, self.objects(contender))
+
+    def ship(
+        self,
+        contender: str,
+        programs: Sequence[Program],
+        bitcode: Mapping[str, Path],
+        advisor_of: Callable[[Module], Advisor | None],
+        folder: Path,
+        level: str = "",
+        label: str = "",
+    ) -> list[Row]:
+        """Compile the modules of programs anew, as other bitcode or at another level, and link them; see `link`."""
+        modules = modules_of(programs)
+        objects = object_paths(modules, folder)
+        jobs = [
+            CompileJob(one.key, bitcode[one.key], advisor_of(one), optimization=level, object_path=objects[one.key])
+            for one in modules
+            if one.key in bitcode
+        ]
+        self.host.compile_all(jobs, label or contender)
+        return measure_programs(self.linking, contender, programs, objects)
 
 
-def not_compiled(objects: Mapping[str, Path]) -> str:
-    """That some objects are missing, for a message; empty if all are there."""
-    missing = [name for name, path in objects.items() if not path.exists()]
-    return f"{len(missing)} of {len(objects)} modules did not compile; the first is {missing[0]}" if missing else ""
-
-
-Sizes = tuple[Mapping[str, int], list[Row] | None]
-"""Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
+def modules_of(programs: Sequence[Program]) -> list[Module]:
+    """Modules of some programs, each once."""
+    return list({module.key: module for program in programs for module in program.modules}.values())
 
 
 def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> list[Module]:
     """What programs need besides some modules: duplicates of others, and what was left out of the evaluation."""
     known = {module.key for module in modules}
-    needed = {module.key: module for program in programs for module in program.modules}
-    return [module for key, module in needed.items() if key not in known]
+    return [module for module in modules_of(programs) if module.key not in known]
+
+
+def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
+    """Where to keep the object of each module, by its key."""
+    return {module.key: folder / f"{number:06d}.o" for number, module in enumerate(modules)}
+
+
+def objects_of(program: Program, objects: Mapping[str, Path]) -> dict[str, Path]:
+    """Objects of a program by the names of its modules.
+
+    Raises:
+        CompileError: some are missing.
+    """
+    own = {module.name: objects[module.key] for module in program.modules}
+    if missing := [name for name, path in own.items() if not path.exists()]:
+        raise CompileError(f"{len(missing)} of {len(own)} modules did not compile; the first is {missing[0]}")
+    return own
 
 
 def measure_programs(
@@ -78,23 +157,21 @@ def measure_programs(
 
     def measure(job: tuple[Program, bool]) -> Row:
         program, fold = job
-        return _sizes_row(linking, contender, program, {one.name: objects[one.key] for one in program.modules}, fold)
+        try:
+            return _row(contender, program, fold, _sizes(linking, program, objects, fold))
+        except CompileError as error:
+            return _row(contender, program, fold, error)
 
     with ThreadPoolExecutor(linking.num_threads) as pool:
         return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
 
 
-def _sizes_row(linking: Linking, contender: str, program: Program, objects: Mapping[str, Path], fold: bool) -> Row:
-    file = LinkedFile.of_row(program.row)
-
-    def measure() -> Sizes:
-        if fold or not linking.kinds:
-            return shipped_sizes(linking.linker, file, objects, linking.timeout_s, fold=fold), None
-        linked = link_and_place(linking.linker, file, objects, linking.timeout_s)
-        return linked.sizes, bytes_by_kind(linked.functions, program, linking.kinds)
-
-    sizes, failure, message = measured(objects, measure)
-    return _row(contender, program, fold, sizes, failure, message)
+def _sizes(linking: Linking, program: Program, objects: Mapping[str, Path], fold: bool) -> Sizes:
+    file, own = LinkedFile.of_row(program.row), objects_of(program, objects)
+    if fold or not linking.kinds:
+        return shipped_sizes(linking.linker, file, own, linking.timeout_s, fold=fold), None
+    linked = link_and_place(linking.linker, file, own, linking.timeout_s)
+    return linked.sizes, bytes_by_kind(linked.functions, program, linking.kinds)
 
 
 def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: Kinds) -> list[Row]:
@@ -111,11 +188,12 @@ def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: 
 
 def not_measured(contender: str, program: Program, error: CompileError) -> list[Row]:
     """Rows of ``artifacts.SHIPPED_SIZES`` of a program that did not come to be."""
-    return [_row(contender, program, fold, None, error.kind, str(error)) for fold in (False, True)]
+    return [_row(contender, program, fold, error) for fold in (False, True)]
 
 
-def _row(contender: str, program: Program, fold: bool, sizes: Sizes | None, failure: str, message: str) -> Row:
-    total, kinds = sizes or (dict.fromkeys(SHIPPED), None)
+def _row(contender: str, program: Program, fold: bool, measured: Sizes | CompileError) -> Row:
+    error = measured if isinstance(measured, CompileError) else None
+    total, kinds = (dict.fromkeys(SHIPPED), None) if isinstance(measured, CompileError) else measured
     return {
         "project": program.row["project"],
         "split": program.split,
@@ -128,6 +206,54 @@ def _row(contender: str, program: Program, fold: bool, sizes: Sizes | None, fail
         "kinds": kinds,
         "num_modules": len(program.modules),
         "num_foreign": len(program.row["foreign"]),
-        "failure": failure,
-        "message": message,
+        "failure": error.kind if error else "",
+        "message": str(error) if error else "",
     }
+
+
+def reference_names(task: Task, optimization: str) -> tuple[str, ...]:
+    """Contenders beside the heuristic and the policies, in the order of tables."""
+    return () if task.in_code_generation else (NEVER, *(level for level in LEVELS if level != optimization))
+
+
+def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) -> list[Row]:
+    """Compile the modules of programs in each of these ways, link the programs, and measure them.
+
+    Args:
+        run: its host compiles at the level of ``front_end`` unless a job names another.
+        front_end: reads and writes modules.
+        task_name: decision problem.
+
+    Returns:
+        Rows of ``artifacts.SHIPPED_SIZES``. Modules after ThinLTO's import are compiled at no other level, since a
+        level decides before the import, too.
+    """
+    task = get_task(task_name)
+    imported = any(generation_of(run.bitcode[one.key]).index for one in modules_of(run.programs))
+    names = [NEVER] if imported else reference_names(task, front_end.settings.optimization)
+    return [row for name in names for row in _ship_reference(run, front_end, task, name)]
+
+
+def _ship_reference(run: EvaluationRun, front_end: FrontEnd, task: Task, name: str) -> list[Row]:
+    folder = run.folder / "references" / name
+    if name == NEVER:
+        return run.ship(name, run.programs, run.bitcode, lambda module: task.references.passive, folder)
+    bitcode = _at_level(run, front_end, name, folder)
+    return run.ship(name, run.programs, bitcode, lambda module: None, folder, name)
+
+
+def _at_level(run: EvaluationRun, front_end: FrontEnd, level: str, folder: Path) -> dict[str, Path]:
+    """Files of modules as another level wants them, by key."""
+    modules = modules_of(run.programs)
+    files = {module.key: folder / f"{number:06d}.bc" for number, module in enumerate(modules)}
+    folder.mkdir(parents=True)
+
+    def write(key: str) -> bool:
+        try:
+            module_at_level(front_end, run.bitcode[key], level, files[key])
+        except CompileError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(run.linking.num_threads) as pool:
+        return {key: path for (key, path), done in zip(files.items(), pool.map(write, files), strict=True) if done}

@@ -34,11 +34,11 @@ from mlgo.corpus.store import (
 )
 from mlgo.corpus.whole_program import Tools, whole_programs
 from mlgo.errors import ArtifactError, CorpusError
-from mlgo.evaluate.evaluation import Shipped
+from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.shipped import other_modules
 
 _TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE}
-"""What is kept of a finished project, by part of the file name, in the order of `Shipped`."""
+"""What is kept of a finished project, by part of the file name, in the order of `Evaluation`."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def corpus_projects(
 
 def evaluate_targets(
     targets: Sequence[EvaluationTarget],
-    evaluate: Callable[[EvaluationTarget], Shipped],
+    evaluate: Callable[[EvaluationTarget], Evaluation],
     folder: Path,
     origin: RowView,
     say: Callable[[str], None] = lambda message: None,

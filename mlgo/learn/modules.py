@@ -20,11 +20,12 @@ from mlgo.evaluate.baseline_modules import ScoredModule, baselines, episode_read
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.episodes import Episode, Read, compile_episodes
-from mlgo.evaluate.exploration import candidate_rewards, sample_episodes
 from mlgo.evaluate.training import (
+    candidate_rewards,
     load_start,
     needed_copies,
     open_trees,
+    sample_episodes,
     trace_of_languages,
     training_modules,
     training_origin,

@@ -22,7 +22,7 @@ from mlgo.compare.shipped import (
     with_best_known,
     with_best_level,
 )
-from mlgo.evaluate.linked_search import SEARCH
+from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
 

@@ -12,7 +12,7 @@ from mlgo.base.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.jobs import CompileJob, CompileOutcome
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import RecordedAdvisor
 from mlgo.host.tasks.task import Task

@@ -9,8 +9,7 @@ import pytest
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError, ReplayMismatch, ToolchainError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.jobs import CompileJob
-from mlgo.evaluate.worker import tree_key
+from mlgo.evaluate.worker import CompileJob, tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.evict import LIGHTEST
 from mlgo.pool.trees import ReplayStore

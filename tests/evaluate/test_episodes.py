@@ -18,7 +18,7 @@ from mlgo.evaluate.episodes import (
     episode,
     episodes_hash,
 )
-from mlgo.evaluate.exploration import sample_episodes
+from mlgo.evaluate.training import sample_episodes
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.network import logits

@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.corpus.store import Module
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import exploring_jobs
+from mlgo.evaluate.training import exploring_jobs
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

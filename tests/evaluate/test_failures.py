@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.artifacts import FAILURES, read_table, write_rows
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.evaluate.compiles import Quarantine
-from mlgo.evaluate.jobs import CompileOutcome
+from mlgo.evaluate.worker import CompileOutcome
 from mlgo.host.session import CompileResult
 from tests.fakes.scores import scores
 

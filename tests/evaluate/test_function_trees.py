@@ -10,7 +10,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import candidate_rewards
+from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.known import AnswerPrefix
 from mlgo.host.session import compile_under_advice

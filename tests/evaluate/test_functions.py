@@ -13,8 +13,8 @@ from mlgo.evaluate.baseline import function_rows
 from mlgo.evaluate.baseline_modules import ScoredModule, function_costs, load_function_costs
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import episode, function_episodes
-from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
-from mlgo.evaluate.shipped import Linking
+from mlgo.evaluate.evaluation import evaluate_policy
+from mlgo.evaluate.shipped import EvaluationRun, Linking
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures.built_in import SPILL_COST

@@ -8,7 +8,7 @@ from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline import Scoring, score_references
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import candidate_rewards
+from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks

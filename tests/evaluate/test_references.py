@@ -6,9 +6,7 @@ from mlgo.base.artifacts import SHIPPED_SIZES, write_rows
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.store import Module, Program
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.evaluation import EvaluationRun
-from mlgo.evaluate.references import measure_references, reference_names
-from mlgo.evaluate.shipped import Linking
+from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, reference_names
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import with_options
 from mlgo.host.session import compile_plain

@@ -17,9 +17,9 @@ from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import Episode
-from mlgo.evaluate.evaluation import EvaluationRun, evaluate_policy
-from mlgo.evaluate.exploration import candidate_rewards
-from mlgo.evaluate.shipped import Linking
+from mlgo.evaluate.evaluation import evaluate_policy
+from mlgo.evaluate.shipped import EvaluationRun, Linking
+from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import get_task

@@ -5,7 +5,7 @@ import pytest
 from mlgo.base.artifacts import PROGRAMS_OF_CORPUS, PROGRAMS_OF_PROJECT, PROJECT, write_rows
 from mlgo.corpus.build import program_of_all
 from mlgo.errors import CorpusError
-from mlgo.evaluate.evaluation import Shipped
+from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.targets import corpus_projects, evaluate_targets, one_project
 from mlgo.objects.measures import MEASURES
 from tests.corpus.test_assemble import PROJECTS, corpus, projects
@@ -18,7 +18,7 @@ def subjects(corpus, tmp_path):
     return corpus_projects(corpus, tmp_path / "bitcode", None, None)
 
 
-def shipped(subject) -> Shipped:
+def shipped(subject) -> Evaluation:
     """As if something had been measured."""
     names = [*MEASURES, *(f"baseline_{name}" for name in MEASURES)]
     unknown = dict.fromkeys([*names, "num_questions", "num_inlined", "truncated"])
@@ -28,7 +28,7 @@ def shipped(subject) -> Shipped:
         | {"failure": "", "message": ""}
         for one in subject.modules
     ]
-    return Shipped(rows, [])
+    return Evaluation(rows)
 
 
 def test_projects_of_a_corpus(subjects):

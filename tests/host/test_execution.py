@@ -4,7 +4,7 @@ import pytest
 
 from mlgo.errors import ObjectError, ProgramError, ProgramOutput, ProgramSize, ProgramTimeout, ToolchainError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.worker import CompileJob
 from mlgo.host.module_file import RunnableProgram, generation_of, with_options
 from mlgo.host.program import ProgramRunner, count_instructions, count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain, compile_under_advice

@@ -16,7 +16,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import ScoredModule
-from mlgo.evaluate.exploration import candidate_rewards
+from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task

@@ -11,8 +11,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.registry import Kind
 from mlgo.errors import PolicyError
 from mlgo.evaluate.episodes import InlinedReader
-from mlgo.evaluate.exploration import exploring_jobs
-from mlgo.evaluate.training import load_start
+from mlgo.evaluate.training import exploring_jobs, load_start
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained

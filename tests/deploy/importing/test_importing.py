@@ -18,7 +18,7 @@ from mlgo.deploy.drivers import DriverChoice, default_policy, make_driver
 from mlgo.deploy.import_model import check_importable, compare_answers, policy_of
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.jobs import CompileJob
+from mlgo.evaluate.worker import CompileJob
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
