@@ -1,13 +1,14 @@
-"""The installed command, run as a user runs it."""
+"""The command, run in a clone."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.cli.command_process import CommandProcess
 from tests.conftest import REPOSITORY
 
 MLGO = Path(sys.executable).with_name("mlgo")
@@ -26,13 +27,12 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def mlgo(clone: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def mlgo(clone: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     """Run ``mlgo`` with some arguments, and further variables, in a clone."""
+    process = CommandProcess()
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, **variables}
-        return subprocess.run(
-            [MLGO, *arguments], capture_output=True, text=True, cwd=clone, check=False, env=environment
-        )
+        return process.run([str(one) for one in arguments], clone, {**os.environ, **variables})
 
-    return run
+    yield run
+    process.close()
