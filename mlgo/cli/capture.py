@@ -1,6 +1,7 @@
 """`mlgo capture`: any build becomes a project of a corpus."""
 
 import argparse
+import os.path
 import shlex
 import sys
 from collections import Counter
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captured, int]:
     """Capture what runs now, or what is written down; with the status of the build."""
-    status, root = 0, (args.root or Path()).absolute()
+    status, root = 0, Path(os.path.normpath((args.root or Path()).absolute()))  # builds name folders without `..`
     if command:
         status = run_build(command, args.output)
         build = without_probes(read_build(read_invocations(args.output / RECORDS), root))

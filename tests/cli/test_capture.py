@@ -51,9 +51,10 @@ def project(tmp_path_factory):
 @pytest.fixture(scope="module")
 def captured(project, tmp_path_factory, mlgo):
     output = tmp_path_factory.mktemp("captured") / "thing"
+    root = project / ".." / project.name
     zig = f"{find_linker()} "
     run = mlgo(
-        *("capture", "-o", str(output), "--root", str(project), "--json", "--", "make", "-s", "-C", str(project)),
+        *("capture", "-o", str(output), "--root", str(root), "--json", "--", "make", "-s", "-C", str(root)),
         CC=zig + "cc",
         CXX=zig + "c++",
     )
