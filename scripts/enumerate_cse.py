@@ -8,12 +8,12 @@ Example:
 from pathlib import Path
 
 from mlgo.base.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
-from mlgo.base.config import CorpusConfig, CseConfig
+from mlgo.base.config import CseConfig
 from mlgo.base.files import write_json
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
-from mlgo.jit.enumeration import enumerate_units
+from mlgo.jit.baseline import enumerate_units
 
 
 def main() -> None:
@@ -25,9 +25,8 @@ def main() -> None:
 
     values = settings_of(args)
     task, seed, config = values.value("task"), values.value("seed"), values.section("cse", CseConfig)
-    splits = values.section("corpus", CorpusConfig).splits.model_dump()
     with choice_pool(args, values) as pool:
-        tables = enumerate_units(pool, config, splits, seed)
+        tables = enumerate_units(pool, config, seed)
     origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed)
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)
     write_rows(args.output / "compiles.parquet", tables.compiles, CSE_COMPILES, origin)

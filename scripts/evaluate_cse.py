@@ -22,10 +22,11 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
+from mlgo.jit.baseline import eligible_units, names_of
+from mlgo.jit.cache import choice_row
 from mlgo.jit.policy import load_choice_policy
 from mlgo.jit.pool import LOST
 from mlgo.jit.rollout import greedy
-from mlgo.jit.stored import choice_row, eligible_units, in_batches
 
 
 def main() -> None:
@@ -44,7 +45,7 @@ def main() -> None:
         choice_pool(args, values) as pool,
         tqdm(total=len(units), desc=str(name), unit="unit", disable=None) as bar,
     ):
-        found = pool.map(work, in_batches(units), bar.update)
+        found = pool.map(work, names_of(units), bar.update)
     rows = [
         {"unit": unit.name, "split": unit.split, "policy": name.learner, "seed": name.seed}
         | choice_row(found.get(unit.name, [LOST])[0])

@@ -22,8 +22,9 @@ from mlgo.cli.arguments import (
 )
 from mlgo.cli.choices import choice_pool
 from mlgo.cli.program import run_program
-from mlgo.jit.labels import find_labels
-from mlgo.jit.stored import choice_row, eligible_units, in_batches
+from mlgo.jit.baseline import eligible_units, names_of
+from mlgo.jit.cache import choice_row
+from mlgo.jit.labels import find_label
 
 
 def main() -> None:
@@ -35,9 +36,9 @@ def main() -> None:
 
     values, (_, baseline) = settings_of(args), corpus_and_baseline(args)
     config, seed, units = values.section("cse", CseConfig), values.value("seed"), eligible_units(baseline)
-    largest_first = in_batches(sorted(units, key=lambda unit: -unit.num_viable))
+    largest_first = names_of(sorted(units, key=lambda unit: -unit.num_viable))
     limits = {"max_exhaustive": config.max_exhaustive, "max_trials": config.max_trials}
-    work = partial(find_labels, **limits, seed=seed)
+    work = partial(find_label, **limits, seed=seed)
     with (
         choice_pool(args, values) as pool,
         tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar,

@@ -29,12 +29,12 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
     settings = settings_of(args)
-    units = read_units(settings.value("task"), args.baseline, args.labels, args.evaluation)
+    measured = read_units(settings.value("task"), args.baseline, args.labels, args.evaluation)
     folders = {folder.name: folder for folder in args.policies}
-    named, evaluated = (", ".join(sorted(names)) for names in (folders, units.measured.policies))
+    named, evaluated = (", ".join(sorted(names)) for names in (folders, measured.policies))
     if named != evaluated:
         raise ConfigError(f"--policies names {named}, --evaluation holds {evaluated}; name the same policies")
-    check_seeds(folders[name] for name in units.measured.policies)
+    check_seeds(folders[name] for name in measured.policies)
     inputs = {
         "baseline/units.parquet": args.baseline / "units.parquet",
         "baseline/compiles.parquet": args.baseline / "compiles.parquet",
@@ -47,17 +47,17 @@ def main() -> None:
         "Labels": measurement_facts(args.labels),
     }
     curves: dict[str, list[Curve]] = {}
-    for one in units.measured.contenders:
+    for one in measured.contenders:
         if one.is_policy:
             facts |= policy_facts(folders[one.name].parent, [one.name], weights)
             curves.setdefault(one.learner, []).extend(read_curves(folders[one.name].parent, [one.name]))
     bootstrap = Bootstrap.of(settings)
-    rows = unit_rows(units.measured, bootstrap)
-    page = render_choices(units, rows, bootstrap, curves, facts, input_hashes(inputs))
+    rows = unit_rows(measured, bootstrap)
+    page = render_choices(measured, rows, bootstrap, curves, facts, input_hashes(inputs))
     write_text(args.output / "report.html", page)
-    write_json(args.output / "comparisons.json", choice_comparisons(units, rows))
+    write_json(args.output / "comparisons.json", choice_comparisons(measured, rows))
     write_json(args.output / "metrics.json", choice_metrics(rows))
-    write_text(args.output / "ratios.csv", choice_ratios_csv(units.measured))
+    write_text(args.output / "ratios.csv", choice_ratios_csv(measured))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """`mlgo replay`: look at, check, prune, export and merge what compiles have shown; do a logged compile again."""
 
 import argparse
-import contextlib
 import itertools
 import json
 from collections.abc import Iterator
@@ -34,9 +33,8 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import RecordedAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.jit.cache import CompileCache, caches, figures
-from mlgo.jit.problem import compiler_spec
-from mlgo.jit.stored import outcomes_table
+from mlgo.jit.cache import CompileCache, caches, figures, outcomes_table
+from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.objects.measures import MEASURES
 from mlgo.pool.records import prune
 from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, stores, visits_of
@@ -127,9 +125,9 @@ def _stats(args: argparse.Namespace) -> None:
             }
         )
     for cache in caches(args.work / "replay"):
-        contents = cache.contents()
-        outcomes = sum(cache.findings(content).num_outcomes for content in contents)
-        rows.append({"compiler": cache.name, "units": len(contents), "compiles": outcomes, "bytes": cache.num_bytes()})
+        units = cache.units()
+        outcomes = sum(len(cache.outcomes(unit)) for unit in units)
+        rows.append({"compiler": cache.name, "units": len(units), "compiles": outcomes, "bytes": cache.num_bytes()})
     if args.json:
         print(json.dumps(rows, indent=2))
     else:
@@ -177,20 +175,16 @@ def _verify_choices(args: argparse.Namespace, config: Config) -> int:
     if PROBLEMS.get(config.task).kind != "choices":
         print(f"outcomes under choices: not of task {config.task}, left out; name the preset of theirs")
         return 0
-    spec = compiler_spec(config.task, config.cse)
+    spec = SuperPmiSpec.of(config.cse.superpmi)
     mine, wrong, checked = CompileCache(args.work / "replay", spec.key()), 0, 0
     for cache in found:
         if cache.folder != mine.folder:
             print(f"{cache.name}: made by another compiler or under other settings, left out")
             continue
         known = [
-            (f"{base}{part}", decisions, outcome)
-            for content in cache.contents()
-            if (base := spec.base(content)) is not None
-            for part, outcomes in cache.findings(content).outcomes.items()
-            for decisions, outcome in outcomes.items()
+            (unit, decisions, outcome) for unit in cache.units() for decisions, outcome in cache.outcomes(unit).items()
         ]
-        with contextlib.closing(spec.open()) as compiler:
+        with spec.open() as compiler:
             for unit, decisions, outcome in sample(known, args.count, args.seed, "replay", "verify"):
                 compiler.forget()
                 again, checked = compiler.compile(unit, decisions), checked + 1
@@ -301,11 +295,10 @@ def _merge(args: argparse.Namespace) -> None:
             modules, results = modules + 1, results + trees.num_leaves
         print(f"{store.key.folder}: {new} of {results} results of {modules} modules were new")
     for cache in choices:
-        mine = CompileCache(args.work / "replay", {name: one for name, one in cache.key.items() if name != "records"})
-        contents = {content: cache.findings(content) for content in cache.contents()}
-        new = sum(mine.add(content, findings) for content, findings in contents.items())
-        outcomes = sum(findings.num_outcomes for findings in contents.values())
-        print(f"{cache.name}: {new} of {outcomes} outcomes of {len(contents)} units were new")
+        mine = CompileCache(args.work / "replay", cache.key)
+        known = {unit: cache.outcomes(unit) for unit in cache.units()}
+        new = sum(mine.add(unit, outcomes) for unit, outcomes in known.items())
+        print(f"{cache.name}: {new} of {sum(map(len, known.values()))} outcomes of {len(known)} units were new")
 
 
 def _trees_of(store: ReplayStore) -> Iterator[tuple[str, Header, ModuleTrees]]:

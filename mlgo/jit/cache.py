@@ -1,242 +1,208 @@
-"""What is known of units, so that no compile is done twice: in a compiler, and on disk."""
+"""What is known of units, so that no compile is done twice: in a process, and on disk."""
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
+from mlgo.base.artifacts import CSE_COMPILES
 from mlgo.base.files import content_hash, read_json, write_json
+from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.jit.compiler import (
-    Candidates,
-    ChoiceCompiler,
-    CompiledUnit,
-    Decisions,
-    Failed,
-    Outcome,
-    Request,
-    Unit,
-)
+from mlgo.jit.compiler import Compiler
+from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome, Outcomes
 from mlgo.pool.records import RecordFile, packed, unpacked
-
-Outcomes = dict[Decisions | None, Outcome]
-"""What is known of a unit, by its decisions."""
 
 CACHE_SUFFIX = ".choices"
 KEY_NAME = "choices.json"
 """File in each key's folder that says which compiler and settings its files are of."""
 
-_VERSION = 1
+_COMPILER, _VERSION = "superpmi", 1
 _MAGIC = b"MLC%d" % _VERSION
+_PREFIX = "method-"
+_PART = ""
+"""In front of each stored outcome, for compilers whose units have parts; the JIT's have none."""
 _PASSING = ("timeout", "memory", "crashed", "quarantined")
 """Failures that another try may not have. A deadline depends on the machine's load, and what is quarantined was not
 tried: other decisions ended processes of this worker."""
 
+Key = dict[str, Any]
+"""What decides outcomes besides the method, as plain JSON values: `SuperPmiSpec.key` and the version of the records."""
 
-class CachedCompiler(ChoiceCompiler):
-    """Another compiler, with its outcomes kept: a compile is a pure function of unit and decisions.
 
-    Where the order of decisions does not matter, they are sorted first, so that all orders are one.
+class CachedCompiler(Closing):
+    """A compiler whose outcomes are held: a compile is a pure function of unit and decisions.
 
     Attributes:
-        ordered: as the other's.
-        static: as the other's.
         num_asked: compiles asked for.
-        num_compiles: compiles that were done for that.
+        num_compiled: compiles that were done for that.
 
     Args:
-        compiler: does what is not known.
+        compiler: compiles what is not known.
+        known: outcomes by unit.
     """
 
-    def __init__(self, compiler: ChoiceCompiler) -> None:
+    def __init__(self, compiler: Compiler, known: dict[str, Outcomes] | None = None) -> None:
         self._compiler = compiler
-        self._known: dict[str, Outcomes] = {}
-        self._learned: dict[str, Outcomes] = {}
-        self.ordered, self.static = compiler.ordered, compiler.static
-        self.num_asked = 0
+        self._known = {unit: dict(outcomes) for unit, outcomes in (known or {}).items()}
+        self._new: dict[str, Outcomes] = {}
+        self.num_asked = self.num_compiled = 0
 
-    @property
-    def num_compiles(self) -> int:  # type: ignore[override]
-        return self._compiler.num_compiles
-
-    def units(self) -> Sequence[Unit]:
-        return self._compiler.units()
-
-    def compile_many(self, requests: Sequence[Request]) -> list[Outcome]:
-        keys = [(unit, self._key(decisions)) for unit, decisions in requests]
-        self.num_asked += len(keys)
-        unknown = [one for one in dict.fromkeys(keys) if one[1] not in self._known.setdefault(one[0], {})]
-        for (unit, key), outcome in zip(unknown, self._compiler.compile_many(unknown), strict=True):
-            self._known[unit][key] = outcome
-            self._learned.setdefault(unit, {})[key] = outcome
-        return [self._known[unit][key] for unit, key in keys]
-
-    def begin(self, known: Mapping[str, Outcomes]) -> None:
-        """Forget everything but this, by unit."""
-        self._known, self._learned = {unit: dict(outcomes) for unit, outcomes in known.items()}, {}
-        self._compiler.forget()
-
-    def learned(self) -> dict[str, Outcomes]:
-        """What was compiled since `begin` and would come out the same again, by unit."""
-        return {
-            unit: {key: one for key, one in outcomes.items() if not (isinstance(one, Failed) and one.kind in _PASSING)}
-            for unit, outcomes in self._learned.items()
-        }
-
-    def forget(self) -> None:
-        """Drop everything."""
-        self.begin({})
-
-    def _key(self, decisions: Decisions | None) -> Decisions | None:
-        return decisions if decisions is None or self.ordered else tuple(sorted(decisions))
+    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
+        """See `Compiler`."""
+        self.num_asked += 1
+        known = self._known.setdefault(unit, {})
+        if decisions not in known:
+            self.num_compiled += 1
+            known[decisions] = self._compiler.compile(unit, decisions)
+            self._new.setdefault(unit, {})[decisions] = known[decisions]
+        return known[decisions]
 
     def close(self) -> None:
         """End the other."""
         self._compiler.close()
 
+    def learned(self, unit: str) -> Outcomes:
+        """What was compiled of a unit and would come out the same again."""
+        new = self._new.get(unit, {})
+        return {key: one for key, one in new.items() if not (isinstance(one, Failed) and one.kind in _PASSING)}
 
-@dataclass
-class Findings:
-    """What is known of units that are compiled together.
 
-    Attributes:
-        outcomes: by part: what the name of a unit has after that of its batch.
-    """
+@dataclass(frozen=True)
+class _Entry:
+    """Outcomes of a unit, and the file that holds them."""
 
-    outcomes: dict[str, Outcomes] = field(default_factory=dict)
-
-    @property
-    def num_outcomes(self) -> int:
-        """Of all parts."""
-        return sum(map(len, self.outcomes.values()))
-
-    def clear(self) -> None:
-        """Drop everything."""
-        self.outcomes.clear()
-
-    def add(self, other: "Findings") -> "Findings":
-        """Take over what is new, and return that."""
-        new = Findings()
-        for part, outcomes in other.outcomes.items():
-            mine = self.outcomes.setdefault(part, {})
-            for decisions, outcome in outcomes.items():
-                if decisions not in mine:
-                    mine[decisions] = outcome
-                    new.outcomes.setdefault(part, {})[decisions] = outcome
-                elif figures(mine[decisions]) != figures(outcome):
-                    raise ReplayMismatch(
-                        f"{part or 'the unit'} under {decisions}: the compiler gives {figures(outcome)}, "
-                        f"before it gave {figures(mine[decisions])}"
-                    )
-        return new
-
-    def __bool__(self) -> bool:
-        return bool(self.outcomes)
+    outcomes: Outcomes
+    file: RecordFile | None
 
 
 class CompileCache:
-    """Findings of one compiler under one set of settings, by what is compiled; kept on disk where a folder is given.
+    """Outcomes of one compiler under one set of settings, by unit; kept on disk where a folder is given.
 
     Attributes:
-        key: what decides compiles besides what is compiled.
+        key: see `Key`.
         folder: where its files are; None without.
 
     Args:
         root: folder of all keys; None keeps them in memory alone.
-        key: what decides compiles besides what is compiled: plain JSON values.
     """
 
-    def __init__(self, root: Path | None, key: Mapping[str, Any]) -> None:
+    name = f"{_COMPILER} under choices"
+    """For messages."""
+
+    def __init__(self, root: Path | None, key: Key) -> None:
         self.key = {**key, "records": _VERSION}
         self.folder = root / content_hash(self.key) if root is not None else None
-        self._open: dict[str, Findings] = {}
-        self._files: dict[str, RecordFile] = {}
+        self._open: dict[str, _Entry] = {}
 
-    @property
-    def name(self) -> str:
-        """Of the compiler, for messages."""
-        return f"{self.key.get('name', '')} under choices"
-
-    def findings(self, content: str) -> Findings:
+    def outcomes(self, unit: str) -> Outcomes:
         """What is known; it grows with `add`, by this process or by others."""
-        if content not in self._open:
-            found = self._open[content] = Findings()
-            if self.folder is not None:
-                path = self.folder / f"{content}{CACHE_SUFFIX}"
-                self._files[content] = RecordFile(
-                    path, _MAGIC, found.clear, lambda payload: found.add(decode_findings(payload))
-                )
-                try:
-                    self._files[content].read()
-                    os.utime(path)  # recently used
-                except FileNotFoundError:
-                    pass
-                except PermissionError:  # it may be read, not touched
-                    pass
-        return self._open[content]
+        return self._entry(unit).outcomes
 
-    def contents(self) -> list[str]:
-        """Hashes of what is known on disk."""
-        return sorted(path.stem for path in self.folder.glob(f"*{CACHE_SUFFIX}")) if self.folder else []
+    def _entry(self, unit: str) -> _Entry:
+        if unit not in self._open:
+            self._open[unit] = self._read(unit)
+        return self._open[unit]
+
+    def _read(self, unit: str) -> _Entry:
+        known: Outcomes = {}
+        if self.folder is None:
+            return _Entry(known, None)
+        path = self.folder / f"{_PREFIX}{unit}{CACHE_SUFFIX}"
+        file = RecordFile(path, _MAGIC, known.clear, lambda payload: merge(known, decode_outcomes(payload)))
+        try:
+            file.read()
+            os.utime(path)  # recently used
+        except (FileNotFoundError, PermissionError):  # it may be read, not touched
+            pass
+        return _Entry(known, file)
+
+    def units(self) -> list[str]:
+        """Names of the units that are known on disk."""
+        return sorted(path.stem.removeprefix(_PREFIX) for path in self._paths())
 
     def num_bytes(self) -> int:
         """Size on disk."""
-        return sum(path.stat().st_size for path in self.folder.glob(f"*{CACHE_SUFFIX}")) if self.folder else 0
+        return sum(path.stat().st_size for path in self._paths())
 
-    def add(self, content: str, learned: Findings) -> int:
-        """Keep what compiles have shown; returns how many outcomes were not known."""
-        findings = self.findings(content)
-        if self.folder is None:
-            return findings.add(learned).num_outcomes
-        file, key_path = self._files[content], self.folder / KEY_NAME
+    def _paths(self) -> list[Path]:
+        return list(self.folder.glob(f"{_PREFIX}*{CACHE_SUFFIX}")) if self.folder else []
+
+    def add(self, unit: str, outcomes: Outcomes) -> int:
+        """Store what compiles have shown; returns how many outcomes were not known."""
+        entry = self._entry(unit)
+        if entry.file is None or self.folder is None:
+            return len(merge(entry.outcomes, outcomes))
+        path, key_path = entry.file.path, self.folder / KEY_NAME
         try:
             if not key_path.exists():
                 write_json(key_path, self.key)
-            with file.writing() as append:
-                new = findings.add(learned)
+            with entry.file.writing() as append:
+                new = merge(entry.outcomes, outcomes)
                 if new:
-                    append([encode_findings(new)])
-                return new.num_outcomes
+                    append([encode_outcomes(new)])
+                return len(new)
         except ReplayMismatch as error:
-            raise ReplayMismatch(f"{error}; delete {file.path}") from error
+            raise ReplayMismatch(f"{error}; delete {path}") from error
         except OSError as error:
-            raise ArtifactError(f"cannot write {file.path}: {error.strerror or error}") from error
+            raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def encode_findings(findings: Findings) -> bytes:
+def merge(known: Outcomes, others: Outcomes) -> Outcomes:
+    """Take over what is new, and return that."""
+    for decisions in known.keys() & others.keys():
+        if figures(known[decisions]) != figures(others[decisions]):
+            raise ReplayMismatch(
+                f"the unit under {decisions}: the compiler gives {figures(others[decisions])}, "
+                f"before it gave {figures(known[decisions])}"
+            )
+    new = {decisions: one for decisions, one in others.items() if decisions not in known}
+    known |= new
+    return new
+
+
+def figures(outcome: Outcome) -> tuple[Any, ...]:
+    """What must be the same when it is compiled again."""
+    if isinstance(outcome, Failed):
+        return (outcome.kind,)
+    return outcome.score, outcome.code_bytes, outcome.requested, outcome.num_performed
+
+
+def encode_outcomes(outcomes: Outcomes) -> bytes:
     """As a payload; candidates that several outcomes share are written once."""
-    tables: dict[tuple[tuple[str, ...], bytes, bytes], int] = {}
-    rows: list[list[Any]] = []
-    shown: list[list[Any]] = []
-    for part, outcomes in findings.outcomes.items():
-        for decisions, outcome in outcomes.items():
-            if isinstance(outcome, Failed):
-                rows.append([part, decisions, outcome.kind, outcome.message])
-                continue
-            one = outcome.candidates
-            key = (one.names, one.values.tobytes(), one.viable.tobytes())
-            if key not in tables:
-                tables[key] = len(tables)
-                shown.append([one.names, one.values.tolist(), one.viable.astype(int).tolist()])
-            rows.append([part, decisions, *figures(outcome), tables[key]])
-    record = {"notes": None, "candidates": shown, "outcomes": rows}
+    compiled = [one.candidates for one in outcomes.values() if isinstance(one, CompiledUnit)]
+    distinct = {_identity(one): one for one in compiled}
+    place = {identity: number for number, identity in enumerate(distinct)}
+    rows = [
+        [_PART, decisions, one.kind, one.message]
+        if isinstance(one, Failed)
+        else [_PART, decisions, *figures(one), place[_identity(one.candidates)]]
+        for decisions, one in outcomes.items()
+    ]
+    tables = [[one.names, one.values.tolist(), one.viable.astype(int).tolist()] for one in distinct.values()]
+    record = {"notes": None, "candidates": tables, "outcomes": rows}
     return packed(json.dumps(record, separators=(",", ":")).encode())
 
 
-def decode_findings(payload: bytes) -> Findings:
+def _identity(candidates: Candidates) -> tuple[tuple[str, ...], bytes, bytes]:
+    return candidates.names, candidates.values.tobytes(), candidates.viable.tobytes()
+
+
+def decode_outcomes(payload: bytes) -> Outcomes:
     """Read it back; raises one of `records.MALFORMED`."""
     record = json.loads(unpacked(payload))
     tables = [_candidates(*row) for row in record["candidates"]]
-    found = Findings()
+    found: Outcomes = {}
     for part, decisions, *rest in record["outcomes"]:
-        if not isinstance(part, str):
-            raise ValueError(f"a part that is no name: {part}")
+        if part != _PART:
+            raise ValueError(f"outcomes of part {part}")
         outcome = Failed(str(rest[0]), str(rest[1])) if len(rest) == 2 else _compiled(tables, *rest)
-        found.outcomes.setdefault(part, {})[_decisions(decisions)] = outcome
+        found[None if decisions is None else _decisions(decisions)] = outcome
     return found
 
 
@@ -257,25 +223,16 @@ def _compiled(
     return CompiledUnit(float(score), code_bytes, _decisions(requested), num_performed, tables[table])
 
 
-def _decisions(positions: Any) -> Decisions | None:
-    if positions is None:
-        return None
+def _decisions(positions: Any) -> Decisions:
     if not all(type(one) is int for one in positions):
         raise ValueError(f"decisions that are no positions: {positions}")
     return tuple(positions)
 
 
-def figures(outcome: Outcome) -> tuple[Any, ...]:
-    """What must be the same when it is compiled again."""
-    if isinstance(outcome, Failed):
-        return (outcome.kind,)
-    return outcome.score, outcome.code_bytes, outcome.requested, outcome.num_performed
-
-
 def caches(root: Path) -> list[CompileCache]:
-    """Those of all keys under ``root`` whose files are of this version."""
+    """Those under ``root`` whose files this version reads."""
     keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
-    return [CompileCache(root, key) for key in keys if key.pop("records") == _VERSION]
+    return [CompileCache(root, key) for key in keys if _is_current(key)]
 
 
 def outdated_caches(root: Path) -> list[Path]:
@@ -283,7 +240,7 @@ def outdated_caches(root: Path) -> list[Path]:
     found = []
     for path in sorted(root.glob(f"*/{KEY_NAME}")):
         try:
-            current = _read_key(path)["records"] == _VERSION
+            current = _is_current(_read_key(path))
         except ArtifactError:
             current = False
         if not current:
@@ -291,8 +248,47 @@ def outdated_caches(root: Path) -> list[Path]:
     return found
 
 
-def _read_key(path: Path) -> dict[str, Any]:
+def _read_key(path: Path) -> Key:
     key = read_json(path)
     if not isinstance(key, dict) or "records" not in key:
         raise ArtifactError(f"{path} does not describe a key of this version; delete its folder")
     return key
+
+
+def _is_current(key: Key) -> bool:
+    return (key.get("name"), key["records"]) == (_COMPILER, _VERSION)
+
+
+def choice_row(outcome: Outcome) -> dict[str, Any]:
+    """Columns that all tables of compiles share; see `artifacts.CSE_COMPILES`."""
+    failed = isinstance(outcome, Failed)
+    values: tuple[Any, ...] = (None, None, [], None) if failed else figures(outcome)
+    failure = (outcome.kind, outcome.message) if isinstance(outcome, Failed) else ("", "")
+    return dict(zip(CSE_COMPILES.names[2:], (*values, *failure), strict=True))
+
+
+def outcomes_table(cache: CompileCache) -> tuple[pa.Table, pa.Schema]:
+    """All outcomes that a cache knows, a row each, and the schema.
+
+    ``decisions`` is null where the heuristic chose. Features of the candidates, ``f_<name>``, have a value for each
+    candidate, as ``viable`` has; of an outcome that does not tell them they are null.
+    """
+    rows = [
+        {"content": f"{_PREFIX}{unit}", "part": _PART, "decisions": decisions, **choice_row(outcome), **_seen(outcome)}
+        for unit in cache.units()
+        for decisions, outcome in cache.outcomes(unit).items()
+    ]
+    integers = pa.list_(pa.int64())
+    features = dict.fromkeys(name for row in rows for name in row if name.startswith("f_"))
+    keys = [("content", pa.string()), ("part", pa.string()), ("decisions", integers)]
+    seen = [("viable", pa.list_(pa.bool_())), *((name, integers) for name in features)]
+    schema = pa.schema([*keys, *list(CSE_COMPILES)[2:], *seen])
+    return pa.Table.from_pylist(rows, schema), schema
+
+
+def _seen(outcome: Outcome) -> dict[str, list[Any]]:
+    if isinstance(outcome, Failed):
+        return {}
+    one = outcome.candidates
+    features = dict(zip((f"f_{name}" for name in one.names), one.values.T.tolist(), strict=True))
+    return {"viable": one.viable.tolist(), **features}

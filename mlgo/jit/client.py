@@ -3,14 +3,14 @@
 import itertools
 import os
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from mlgo.base.scratch import Closing
 from mlgo.errors import MetricsError, SuperPmiError
 from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.jit.process import COLLECTION_SUFFIXES, METRICS, LineProcess, SuperPmi, hook_request, request
+from mlgo.jit.outcome import Failed
+from mlgo.jit.process import COLLECTION_SUFFIXES, LineProcess, SuperPmi, request
 
 EXIT_CODES = {
     0: "no failure",
@@ -32,42 +32,15 @@ def describe_exit(returncode: int) -> str:
     return f"exit {returncode}, {EXIT_CODES.get(returncode, 'of no known meaning')}"
 
 
+Reply = MethodMetrics | Failed
+
 ENDING = frozenset({"protocol_error", "crashed", "timeout", "unknown_method"})
 """Kinds of failures after which a process is of no further use; the request may be sent to a new one."""
 
-
-@dataclass(frozen=True)
-class Failure:
-    """Why there are no metrics.
-
-    Attributes:
-        kind: ``jit_error`` (the JIT rejected the method, or failed on it; it would again), ``missing_data`` (these
-            decisions made the JIT ask for what was not recorded; it would again), ``no_metrics`` (success without a
-            line of metrics: a recorded exception, or a Release JIT), ``protocol_error`` (the reply cannot be read, is
-            for another request, or there are two), ``crashed`` (the process ended instead of finishing its reply),
-            ``timeout`` (no whole reply within the deadline), ``unknown_method`` (the process ended with exit code 255:
-            the collection has no such method, or cannot be read), or ``quarantined`` (nothing was sent: this method
-            has ended too many processes before).
-        message: what happened.
-        returncode: exit status of a process that ended, negative for a signal.
-        stderr: last few kilobytes of its stderr.
-        cause: what a quarantined method did the last time.
-    """
-
-    kind: str
-    message: str
-    returncode: int | None = None
-    stderr: str = ""
-    cause: "Failure | None" = None
-
-
-Outcome = MethodMetrics | Failure
-
-
 _DONE = "[streaming] Done."
 _FAILURES = {
-    "1": Failure("jit_error", "the JIT failed on this method"),
-    "2": Failure("missing_data", "data that was not recorded is needed"),
+    "1": Failed("jit_error", "the JIT failed on this method"),
+    "2": Failed("missing_data", "data that was not recorded is needed"),
 }
 _OLD_FORM_S = 0.5
 """How long a SuperPMI of the first form gets to end after a failure, which is all it tells of one."""
@@ -103,33 +76,29 @@ class SuperPmiClient(Closing):
         self._max_restarts = max_restarts
         self._process: LineProcess | None = None
         self._names: tuple[str, ...] = ()
-        self._given_up: dict[int, Failure] = {}
+        self._given_up: dict[int, Failed] = {}
         self.num_starts = 0
 
-    def compile(self, index: int, decisions: Sequence[int] | None, *, feature_names: bool | None = None) -> Outcome:
+    def compile(self, index: int, decisions: Sequence[int] | None) -> Reply:
         """Compile a method.
 
         Args:
             index: its number in the collection, from 1.
             decisions: positions of the candidates to eliminate, from 0, in order; empty for none; None leaves it to
                 the JIT's own heuristic, which tells no features.
-            feature_names: whether to ask for names of features; None asks each process until it has told them.
 
         Returns:
             Metrics, or what went wrong with this method. A request that ends its process is sent again to a new one, up
             to ``max_restarts`` times, one for an unknown method once. If that does not help, the method is not sent
             again in the life of this client.
         """
-        if decisions is None:
-            line = request(index, (METRICS, "1"))
-        else:
-            line = hook_request(index, decisions, feature_names=feature_names is not False)
+        request(index, decisions, feature_names=True)  # refused, whatever is known of the method
         if index in self._given_up:
             return self._given_up[index]
         for attempt in itertools.count():
-            self._replace_ended()  # with a process go its names
-            if decisions is not None and feature_names is None:
-                line = hook_request(index, decisions, feature_names=not self._names)
+            if self._process is not None and self._process.has_ended:
+                self._discard()
+            line = request(index, decisions, feature_names=not self._names)
             outcome = self._ask(line, index, decisions)
             if isinstance(outcome, MethodMetrics) or outcome.kind not in ENDING:
                 break
@@ -152,22 +121,19 @@ class SuperPmiClient(Closing):
         """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
         self._given_up.clear()
 
-    def _give_up(self, index: int, failure: Failure) -> None:
+    def _give_up(self, index: int, failure: Failed) -> None:
         if failure.kind != "unknown_method":
             message = f"method {index} has ended too many processes; the last time: {failure.message}"
-            failure = Failure("quarantined", message, cause=failure)
+            failure = Failed("quarantined", message)
         self._given_up[index] = failure
 
-    def _replace_ended(self) -> None:
-        if self._process is not None and self._process.has_ended:
-            self._discard()
-
     def _discard(self) -> None:
+        """Kill the process; with it go its names."""
         process, self._process, self._names = self._process, None, ()
         if process:
             process.kill()
 
-    def _ask(self, line: str, index: int, decisions: Sequence[int] | None) -> Outcome:
+    def _ask(self, line: str, index: int, decisions: Sequence[int] | None) -> Reply:
         """Send a request and read its reply; whatever is raised, no process is left in the middle of one."""
         timeout_s = self._request_timeout_s
         if self._process is None:
@@ -178,14 +144,14 @@ class SuperPmiClient(Closing):
             self._process.send(line)
             return self._receive(self._process, time.monotonic() + timeout_s, index, decisions)
         except TimeoutError:
-            return Failure("timeout", f"no whole reply within {timeout_s:g} s")
+            return Failed("timeout", f"no whole reply within {timeout_s:g} s")
         except MetricsError as error:
-            return Failure("protocol_error", str(error))
+            return Failed("protocol_error", str(error))
         except BaseException:
             self._discard()
             raise
 
-    def _receive(self, process: LineProcess, deadline: float, index: int, decisions: Sequence[int] | None) -> Outcome:
+    def _receive(self, process: LineProcess, deadline: float, index: int, decisions: Sequence[int] | None) -> Reply:
         metrics: MethodMetrics | None = None
         while (line := process.read_line(deadline)) is not None:
             if line.startswith(MARKER):
@@ -198,9 +164,9 @@ class SuperPmiClient(Closing):
         returncode = process.end()
         message = f"the process ended without a whole reply ({describe_exit(returncode)})"
         kind = "unknown_method" if returncode == GENERAL_FAILURE else "crashed"
-        return Failure(kind, message, returncode, process.stderr_tail)
+        return Failed(kind, message, returncode, process.stderr_tail)
 
-    def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Outcome:
+    def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Reply:
         """Read the last line of a reply: ``[streaming] Done. Status=0``, without status in the first form."""
         _, has_status, status = done.partition("Status=")
         if has_status and status not in ("0", "1", "2"):
@@ -213,7 +179,7 @@ class SuperPmiClient(Closing):
             return metrics
         if not has_status and _ends_soon(process):
             return _FAILURES["1"]
-        return Failure(
+        return Failed(
             "no_metrics", "success without metrics: a recorded exception, or a JIT that is not a Checked build"
         )
 
@@ -276,47 +242,44 @@ def find_collection(path: Path) -> Path:
     return path
 
 
-def check_jit(client: SuperPmiClient, indices: Iterable[int] = range(1, _NUM_TRIED + 1)) -> tuple[str, ...]:
-    """Check that the JIT takes decisions and tells features, by methods until one has a candidate.
-
-    Args:
-        client: what to check.
-        indices: which methods to try; the first must be in the collection.
+def check_jit(client: SuperPmiClient) -> tuple[str, ...]:
+    """Check that the JIT takes decisions and reports features, by the first methods until one has a candidate.
 
     Returns:
-        Names of the features that this JIT tells, in order.
+        Names of the features that this JIT reports, in order.
     """
     jit, collection = client.superpmi.jit, client.superpmi.collection
     kinds: set[str] = set()
-    for index in indices:
-        outcome = client.compile(index, (), feature_names=True)
-        if isinstance(outcome, MethodMetrics):
-            if outcome.candidates and not outcome.feature_names:
+    for index in range(1, _NUM_TRIED + 1):
+        outcome = client.compile(index, ())
+        if isinstance(outcome, MethodMetrics) and outcome.candidates:
+            if not outcome.feature_names:
                 raise SuperPmiError(f"{jit} tells features without their names; take a newer Checked build")
-            if outcome.candidates:
-                return outcome.feature_names
-            kinds.add("ok")
-            continue
-        if outcome.returncode == JIT_FAILED_TO_START:
-            raise SuperPmiError(
-                f"{jit} does not start under SuperPMI: it cannot be loaded, or its JIT-EE interface version is "
-                f"not that of {collection}; take a collection and a JIT of one version{_reason(outcome.stderr)}"
-            )
-        if outcome.kind == "unknown_method" and kinds:
+            return outcome.feature_names
+        kind = outcome.kind if isinstance(outcome, Failed) else "ok"
+        if kind == "unknown_method" and kinds:
             break  # the collection has no more
-        if outcome.kind == "unknown_method":
-            raise SuperPmiError(
-                f"collection {collection} cannot be read: it is cut short or no collection; fetch it again"
-                f"{_reason(outcome.stderr)}"
-            )
-        if outcome.kind in ENDING and not kinds:
-            raise SuperPmiError(f"SuperPMI with {jit} and {collection}: {outcome.message}")
-        kinds.add(outcome.kind)
+        if isinstance(outcome, Failed):
+            _check_start(client, outcome, first=not kinds)
+        kinds.add(kind)
     if "no_metrics" in kinds and "ok" not in kinds:
         raise SuperPmiError(f"{jit} prints no metrics: it is a Release build; {_HOW_TO_BUILD}")
     raise SuperPmiError(f"no method tried of {collection} has a candidate; name others")
 
 
-def _reason(stderr: str) -> str:
-    lines = stderr.split("\n")
-    return f" ({lines[0]})" if lines[0] else ""
+def _check_start(client: SuperPmiClient, failure: Failed, *, first: bool) -> None:
+    """Refuse a JIT or a collection that SuperPMI cannot use at all."""
+    jit, collection = client.superpmi.jit, client.superpmi.collection
+    line = failure.stderr.split("\n")[0]
+    reason = f" ({line})" if line else ""
+    if failure.returncode == JIT_FAILED_TO_START:
+        raise SuperPmiError(
+            f"{jit} does not start under SuperPMI: it cannot be loaded, or its JIT-EE interface version is "
+            f"not that of {collection}; take a collection and a JIT of one version{reason}"
+        )
+    if first and failure.kind == "unknown_method":
+        raise SuperPmiError(
+            f"collection {collection} cannot be read: it is cut short or no collection; fetch it again{reason}"
+        )
+    if first and failure.kind in ENDING:
+        raise SuperPmiError(f"SuperPMI with {jit} and {collection}: {failure.message}")

@@ -1,8 +1,8 @@
 """Choosing eliminations as a Gymnasium environment: one candidate a step, one unit an episode."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
@@ -13,22 +13,13 @@ from mlgo.base.config import SuperPmiConfig, parse_section
 from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
-from mlgo.jit.columns import JIT_COLUMNS, FeatureColumn, columns_for
-from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Failed
-from mlgo.jit.state import RECORD, Choice, Observer, fits
-from mlgo.jit.superpmi import SuperPmiSpec
+from mlgo.jit.compiler import Compiler, SuperPmiSpec, compile_each
+from mlgo.jit.outcome import CompiledUnit, Failed
+from mlgo.jit.state import RECORD, Choice, Observer, columns_for, fits
 
 
 class ChoiceReward:
-    """A way to reward choices, here with nothing; scores are what is to be small.
-
-    Attributes:
-        name: for tables and provenance.
-        each_step: whether the unit has to be compiled after each choice.
-    """
-
-    name: ClassVar[str]
-    each_step: ClassVar[bool]
+    """A way to reward choices, here with nothing; scores are what is to be small."""
 
     def of_choice(self, before: float, after: float) -> float:
         """Reward of one more elimination, by the scores before and after it."""
@@ -48,8 +39,6 @@ class StepChange(ChoiceReward):
     """
 
     scale: float = 5.0
-    name: ClassVar[str] = "step"
-    each_step: ClassVar[bool] = True
 
     def of_choice(self, before: float, after: float) -> float:
         return self.scale * (before - after) / before if before else 0.0
@@ -69,8 +58,6 @@ class ChoiceEndGain(ChoiceReward):
     scale: float = 1.0
     loss_weight: float = 1.0
     no_improvement: float = 0.0
-    name: ClassVar[str] = "end"
-    each_step: ClassVar[bool] = False
 
     def at_the_end(self, score: float, heuristic: float, none: float, num_chosen: int) -> float:
         gain = self.scale * (heuristic - score) / heuristic if heuristic else 0.0
@@ -109,8 +96,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
 
     Args:
         compiler: compiles units; the environment closes it.
-        known_columns: how features enter, by name.
-        units: names of the units to draw from; all of the compiler's without.
+        units: names of the units to draw from.
         min_viable: units with fewer viable candidates are passed over.
         max_candidates: so are those with more candidates; 16 in the first such environment, at most 64.
         stop_at_once: whether stopping is allowed before anything is chosen; it was not in the first such environment.
@@ -122,9 +108,8 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
 
     def __init__(
         self,
-        compiler: ChoiceCompiler,
-        known_columns: Mapping[str, FeatureColumn],
-        units: Sequence[str] = (),
+        compiler: Compiler,
+        units: Sequence[str],
         min_viable: int = 3,
         max_candidates: int = 16,
         stop_at_once: bool = True,
@@ -138,12 +123,11 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         if not 0 <= min_viable <= max_candidates:
             raise ConfigError(f"min_viable is {min_viable}; take 0 to max_candidates, {max_candidates}")
         self._compiler = CachedCompiler(compiler)
-        self._units = list(units) or [unit.name for unit in compiler.units()]
+        self._units = list(units)
         self._min_viable, self._stop_at_once = min_viable, stop_at_once
         self.reward, self.render_mode = reward, render_mode
         self._dropped: dict[str, str] = {}
-        names = self._feature_names()
-        self.observer = Observer(columns_for(names, known_columns), max_candidates)
+        self.observer = Observer(columns_for(self._feature_names()), max_candidates)
         shape = (max_candidates, len(self.observer.features))
         self.observation_space = spaces.Dict(  # type: ignore[assignment]
             {
@@ -184,7 +168,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         else:
             name = self._draw()
         self._unit = name
-        none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
+        none, heuristic = compile_each(self._compiler, name)
         assert isinstance(none, CompiledUnit)
         assert isinstance(heuristic, CompiledUnit)
         self._choice, self._none, self._heuristic = Choice(none, none.candidates), none, heuristic
@@ -206,16 +190,12 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
             return self._given(INVALID_PENALTY, truncated=self._invalid >= INVALID_LIMIT, valid=False)
         if int(action) == self.observer.max_candidates:
             return self._finished(0.0)
-        choice = self._choice.choosing(int(action))
-        self._choice = choice
-        if not self.reward.each_step and self._compiler.static:
-            return self._given(0.0) if choice.can_apply().any() else self._finished(0.0)
+        self._choice = choice = self._choice.choosing(int(action))
         outcome = self._compiler.compile(self._unit, choice.chosen)
         if isinstance(outcome, Failed):
             return self._failed(outcome)
         self._previous_score, self._latest = self._latest.score, outcome
-        if not self._compiler.static:
-            self._choice = Choice(self._none, outcome.candidates, choice.chosen)
+        self._choice = Choice(self._none, outcome.candidates, choice.chosen)
         reward = self.reward.of_choice(self._previous_score, outcome.score)
         self._lines.append(
             f"{int(action):>4}: {outcome.score:g} ({outcome.num_performed} performed), reward {reward:+.4f}"
@@ -316,7 +296,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
 
     def _unfit(self, name: str) -> str:
         """Why a unit is not eligible; empty if it is."""
-        none, heuristic = self._compiler.compile(name, ()), self._compiler.compile(name, None)
+        none, heuristic = compile_each(self._compiler, name)
         for outcome in (none, heuristic):
             if isinstance(outcome, Failed):
                 return f"it fails: {outcome.kind}"
@@ -337,28 +317,29 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         raise CorpusError(f"none of {len(self._units)} units has a candidate; name others{''.join(failures[:1])}")
 
 
-_SETTINGS = {
+_DEFAULTS: dict[str, Any] = {
     "core_root": None,
     "collection": None,
-    "command": (),
+    "command": [],
     "jit": None,
     "request_timeout_s": 60.0,
     "startup_timeout_s": 300.0,
     "max_restarts": 3,
 }
 _SAMPLE = {"max_methods": 1, "validation_share": 0.0, "test_share": 0.0}
-"""Of no use here: an environment is told its units."""
+"""Of no use here: an environment is given its units."""
 
 
-def jit_cse(**options: Any) -> ChoiceEnv:
+def jit_cse(units: Sequence[str] = (), **options: Any) -> ChoiceEnv:
     """``mlgo/JitCse-v0``: methods of a SuperPMI collection under a Checked .NET JIT.
 
     Args:
+        units: numbers of methods, as text; all of the collection without.
         options: those of `SuperPmiConfig` (by default those of config/config.yaml) but for what splits a collection,
-            and those of `ChoiceEnv`; units are numbers of methods, as text.
+            and those of `ChoiceEnv`.
     """
-    given = {name: options.pop(name, value) for name, value in _SETTINGS.items()}
+    given = {name: options.pop(name, value) for name, value in _DEFAULTS.items()}
     settings = parse_section(SuperPmiConfig, {**given, **_SAMPLE, "command": list(given["command"])}, "mlgo/JitCse-v0")
     spec = SuperPmiSpec.of(settings)
     spec.check()
-    return ChoiceEnv(spec.open(), JIT_COLUMNS, **options)
+    return ChoiceEnv(spec.open(), units or [name for name, _ in spec.baseline(no_cse=True)], **options)

@@ -17,7 +17,7 @@ with its 0, and ``num cand`` counts the candidates of the last. A blank may foll
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlgo.errors import MetricsError
 
@@ -31,24 +31,9 @@ _LINE = re.compile(
     r"( .*?)? spmi index ([0-9]{1,10}) \(MethodHash=([0-9a-f]{8})\) for method (.+) \(([^()]+)\)"
 )
 _LIST = re.compile(r"-?[0-9]{1,20}(,-?[0-9]{1,20})*")
-_RECORD = re.compile(r"#([0-9]{1,9})((?:,-?[0-9]{1,20})+)")
+_RECORD = re.compile(r"#[0-9]{1,9}(,-?[0-9]{1,20})+")
 _NAMES = re.compile(r"[^\s,]+(,[^\s,]+)*")
 _HOOK_WORDS = ("featureNames", "features", "seq", "methodFeatureNames")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One common subexpression that could be eliminated.
-
-    Attributes:
-        position: place in the line, from 0; what decisions name.
-        number: the JIT's own number, from 1.
-        features: values, int [num_features], in the order of `MethodMetrics.feature_names`.
-    """
-
-    position: int
-    number: int
-    features: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -56,40 +41,40 @@ class MethodMetrics:
     """What one compile of a method gave.
 
     Attributes:
-        index: number of the method in the collection, from 1.
-        name: full name of the method.
-        tier: at which tier it was compiled, for example ``Tier1``.
-        method_hash: 8 hexadecimal digits.
-        perf_score: static estimate of cost, weighted by block frequency; lower is better, no unit.
         code_bytes: size of the code.
         prolog_bytes: size of its prolog.
+        perf_score: static estimate of cost, weighted by block frequency; lower is better, no unit.
         instruction_count: number of instructions.
         allocated_bytes: hot and cold code as allocated.
         num_cse: how many common subexpressions were eliminated; the JIT skips those of `requested` that are not viable
             or do not exist.
         num_candidates: how many were found, viable or not.
+        index: number of the method in the collection, from 1.
+        method_hash: 8 hexadecimal digits.
+        name: full name of the method.
+        tier: at which tier it was compiled, for example ``Tier1``.
         heuristic: name of the heuristic that decided; None for the hook, and where there was nothing to decide.
         requested: positions of candidates, from 0, in the order in which the decider named them; may hold some that
             were skipped. Where a heuristic decided several times, its last choices, which belong to the candidates.
         feature_names: what the values of candidates are; empty when not known, or without candidates.
-        candidates: in the order of the JIT's table; only the hook prints them.
+        candidates: features of each, in the order of the JIT's table; only the hook prints them.
     """
 
-    index: int
-    name: str
-    tier: str
-    method_hash: str
-    perf_score: float
     code_bytes: int
     prolog_bytes: int
+    perf_score: float
     instruction_count: int
     allocated_bytes: int
     num_cse: int
     num_candidates: int
+    index: int
+    method_hash: str
+    name: str
+    tier: str
     heuristic: str | None = None
     requested: tuple[int, ...] = ()
     feature_names: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[tuple[int, ...], ...] = ()
 
 
 def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
@@ -102,37 +87,19 @@ def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
     match = _LINE.fullmatch(line.removesuffix(" "))
     if match is None:
         raise MetricsError(f"not a line of metrics: {line[:120]!r}")
-    code, prolog, score, instructions, allocated, num_cse, num_candidates, middle, index, digest, name, tier = (
-        match.groups()
-    )
-    words = (middle or "").split()
-    heuristic: str | None = None
-    names: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    code, prolog, score, count, allocated, cse, candidates, decider, index, digest, name, tier = match.groups()
+    sizes = int(code), int(prolog), float(score), int(count), int(allocated)
+    metrics = MethodMetrics(*sizes, int(cse), int(candidates), int(index), digest, name, tier)
+    words = (decider or "").split()
     if words and words[0] not in _HOOK_WORDS and not words[0].startswith("method,"):
         heuristic, requested = _parse_decider(words)
-    else:
-        names, candidates, requested = _parse_hook(words)
-    if candidates:
-        names = names or tuple(known_names)
-        _check_table(names, candidates, int(num_candidates))
-    return MethodMetrics(
-        index=int(index),
-        name=name,
-        tier=tier,
-        method_hash=digest,
-        perf_score=float(score),
-        code_bytes=int(code),
-        prolog_bytes=int(prolog),
-        instruction_count=int(instructions),
-        allocated_bytes=int(allocated),
-        num_cse=int(num_cse),
-        num_candidates=int(num_candidates),
-        heuristic=heuristic,
-        requested=requested,
-        feature_names=names if candidates else (),
-        candidates=candidates,
-    )
+        return replace(metrics, heuristic=heuristic, requested=requested)
+    names, rows, requested = _parse_hook(words)
+    if not rows:
+        return replace(metrics, requested=requested)
+    names = names or tuple(known_names)
+    _check_table(names, rows, metrics.num_candidates)
+    return replace(metrics, requested=requested, feature_names=names, candidates=rows)
 
 
 def _parse_decider(words: list[str]) -> tuple[str, tuple[int, ...]]:
@@ -152,10 +119,10 @@ def _parse_decider(words: list[str]) -> tuple[str, tuple[int, ...]]:
     return " ".join(words[:place]), tuple(last)
 
 
-def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[Candidate, ...], tuple[int, ...]]:
+def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
     """Names of features, candidates and what was asked for; words of later builds of the JIT are left out."""
     names: tuple[str, ...] = ()
-    candidates: list[Candidate] = []
+    candidates: list[tuple[int, ...]] = []
     requested: tuple[int, ...] = ()
     following = iter(words)
     for word in following:
@@ -165,11 +132,9 @@ def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[Candidate, ...
                 raise MetricsError(f"names of features are {follower[:80]!r}")
             names = tuple(follower.split(","))
         elif word == "features":
-            record = _RECORD.fullmatch(follower)
-            if record is None:
+            if not _RECORD.fullmatch(follower):
                 raise MetricsError(f"features of a candidate are {follower[:80]!r}")
-            values = tuple(int(value) for value in record[2][1:].split(","))
-            candidates.append(Candidate(len(candidates), int(record[1]), values))
+            candidates.append(tuple(int(value) for value in follower.split(",")[1:]))
         elif word == "seq":
             requested = _parse_list([follower])
     return names, tuple(candidates), requested
@@ -181,11 +146,11 @@ def _parse_list(words: list[str]) -> tuple[int, ...]:
     return tuple(int(number) for number in words[0].split(","))
 
 
-def _check_table(names: tuple[str, ...], candidates: tuple[Candidate, ...], num_candidates: int) -> None:
+def _check_table(names: tuple[str, ...], candidates: tuple[tuple[int, ...], ...], num_candidates: int) -> None:
     if len(candidates) != num_candidates:
         raise MetricsError(f"features of {len(candidates)} candidates where there are {num_candidates}")
     if len(set(names)) != len(names):
         raise MetricsError("a feature is named twice")
-    widths = {len(candidate.features) for candidate in candidates} | ({len(names)} if names else set())
+    widths = {len(candidate) for candidate in candidates} | ({len(names)} if names else set())
     if len(widths) > 1:
         raise MetricsError(f"candidates have {sorted(widths)} features: a row is short, or names do not belong to it")

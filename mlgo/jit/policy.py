@@ -8,8 +8,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Subset
-from mlgo.jit.columns import FeatureColumn
-from mlgo.jit.state import SUBSET, Choice, Observer
+from mlgo.jit.state import SUBSET, Choice, FeatureColumn, Observer
 from mlgo.policy.network import Architecture, logits
 from mlgo.policy.stored import decode_architecture, load_model, save_model
 

@@ -33,29 +33,28 @@ def check_option(key: str, value: str) -> None:
         raise SuperPmiError(f"JIT option {key}={value[:80]!r}: a value is printable ASCII without '!' and '#'")
 
 
-def check_free_options(options: Mapping[str, str]) -> None:
-    """Refuse options of the user that cannot be written, or that requests set themselves."""
-    for key, value in options.items():
-        check_option(key, value)
-        if key in RESERVED:
-            raise SuperPmiError(f"JIT option {key} is set by each request; leave it out of jit_options")
-
-
-def request(index: int, *options: tuple[str, str]) -> str:
-    """Compile a method under these options, and no others of earlier requests.
+def request(index: int, decisions: Sequence[int] | None, *, feature_names: bool = False) -> str:
+    """Compile a method, with no options of earlier requests.
 
     Args:
         index: number of the method in the collection, from 1.
-        options: names and values, in order; without any further ones the JIT's own heuristic decides.
+        decisions: positions of candidates, from 0, in the order in which they shall be performed; empty for none, None
+            for the JIT's own heuristic.
+        feature_names: whether the reply shall name the features.
 
     Returns:
         A line without its line feed.
     """
-    if isinstance(index, bool) or not isinstance(index, Integral) or not 1 <= index <= _MAX_INDEX:
+    if not _is_number(index) or not 1 <= index <= _MAX_INDEX:
         raise SuperPmiError(f"method index {index!r}: the first method of a collection is 1")
-    for key, value in options:
-        check_option(key, value)
-    line = "!".join([str(index), *(f"{key}={value}" for key, value in options)])
+    options = [f"{METRICS}=1"]
+    if decisions is not None:
+        for decision in decisions:
+            if not _is_number(decision) or decision < 0:
+                raise SuperPmiError(f"decision {decision!r} for method {index}: candidates are numbered from 0")
+        options += [f"{HOOK}=1"] + [f"{FEATURE_NAMES}=1"] * feature_names
+        options += [f"{DECISIONS}={','.join(map(str, decisions))}"] * (len(decisions) > 0)
+    line = "!".join([str(index), *options])
     if len(line) > _MAX_REQUEST_BYTES:
         raise SuperPmiError(
             f"a request of {len(line)} bytes for method {index}; SuperPMI takes {_MAX_REQUEST_BYTES}: give fewer "
@@ -64,23 +63,8 @@ def request(index: int, *options: tuple[str, str]) -> str:
     return line
 
 
-def hook_request(index: int, decisions: Sequence[int], *, feature_names: bool) -> str:
-    """Compile a method with given common subexpressions eliminated.
-
-    Args:
-        index: number of the method, from 1.
-        decisions: positions of candidates, from 0, in the order in which they shall be performed; empty for none.
-        feature_names: whether the reply shall name the features.
-    """
-    for decision in decisions:
-        if isinstance(decision, bool) or not isinstance(decision, Integral) or decision < 0:
-            raise SuperPmiError(f"decision {decision!r} for method {index}: candidates are numbered from 0")
-    options = [(METRICS, "1"), (HOOK, "1")]
-    if feature_names:
-        options.append((FEATURE_NAMES, "1"))
-    if len(decisions):
-        options.append((DECISIONS, ",".join(str(int(decision)) for decision in decisions)))
-    return request(index, *options)
+def _is_number(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 JIT_SUFFIXES = (".so", ".dll", ".dylib")
@@ -107,7 +91,6 @@ class SuperPmi:
         collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
         verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
         jit_options: further options of the JIT, names without prefix; integers are read to base 16.
-        env: environment of processes; None for that of this one without options of the JIT.
     """
 
     command: Sequence[str]
@@ -115,7 +98,6 @@ class SuperPmi:
     collection: Path
     verbosity: str = "q"
     jit_options: Mapping[str, str] = field(default_factory=dict)
-    env: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         files = ((self.jit, "JIT", JIT_SUFFIXES), (self.collection, "collection", COLLECTION_SUFFIXES))
@@ -126,14 +108,17 @@ class SuperPmi:
                 raise SuperPmiError(f"{what} {path} is missing")
         if not self.verbosity or not set(self.verbosity) <= set(_VERBOSITY):
             raise SuperPmiError(f"verbosity {self.verbosity!r}: SuperPMI knows the letters {_VERBOSITY}")
-        check_free_options(self.jit_options)
+        for key, value in self.jit_options.items():
+            check_option(key, value)
+            if key in RESERVED:
+                raise SuperPmiError(f"JIT option {key} is set by each request; leave it out of jit_options")
 
     def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
         """Start a process."""
         command = [*self.command, str(self.jit), str(self.collection), "-v", self.verbosity]
         for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
             command += ["-jitoption", "force", option]
-        return LineProcess([*command, *arguments], self.env)
+        return LineProcess([*command, *arguments])
 
 
 class LineProcess:
@@ -141,15 +126,14 @@ class LineProcess:
 
     One thread may use it. Between calls nothing is read: a child that writes much then waits, and loses nothing.
 
-    Args:
-        command: program and arguments.
-        env: its environment; None for this process's own without options of the JIT.
+    Attributes:
+        returncode: exit status, negative for a signal; None until the process was stopped or found at its end.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
-        self._returncode: int | None = None
+    def __init__(self, command: Sequence[str]) -> None:
+        self.returncode: int | None = None
         try:
-            self._child = Child(command, env=without_jit_options(os.environ) if env is None else env, piped=True)
+            self._child = Child(command, env=without_jit_options(os.environ), piped=True)
         except ToolchainError as error:
             raise SuperPmiError(f"{error}; is it the superpmi of a core_root folder?") from error
         assert self._child.stdin is not None
@@ -164,14 +148,9 @@ class LineProcess:
             self._poller.register(descriptor, select.POLLIN)
 
     @property
-    def returncode(self) -> int | None:
-        """Exit status, negative for a signal; None until the process was stopped or found at its end."""
-        return self._returncode
-
-    @property
     def has_ended(self) -> bool:
         """Whether it runs no longer; no waiting."""
-        return self._returncode is not None or self._child.pidfd in dict(self._poller.poll(0))
+        return self.returncode is not None or self._child.pidfd in dict(self._poller.poll(0))
 
     @property
     def stderr_tail(self) -> str:
@@ -195,7 +174,7 @@ class LineProcess:
         """
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
-            if self._at_end or self._returncode is not None:
+            if self._at_end or self.returncode is not None:
                 return None
             if self._searched > _MAX_LINE_BYTES:
                 raise MetricsError(f"a line of more than {_MAX_LINE_BYTES} bytes")
@@ -221,7 +200,7 @@ class LineProcess:
 
     def end(self) -> int:
         """Collect the exit status of a process whose output has ended; one that stays nevertheless is killed."""
-        if self._returncode is None:
+        if self.returncode is None:
             self._finish(self._child.wait(time.monotonic() + _GRACE_S))
         return self.kill()
 
@@ -231,7 +210,7 @@ class LineProcess:
         Returns:
             Its exit status, negative for a signal.
         """
-        if self._returncode is None:
+        if self.returncode is None:
             self.send("quit")
             self._stdin.close()
             returncode = self._child.wait(time.monotonic() + _GRACE_S)
@@ -242,19 +221,15 @@ class LineProcess:
         return self.kill()
 
     def kill(self) -> int:
-        """Kill the process with its group, if it still runs. Further calls do nothing.
-
-        Returns:
-            Its exit status, negative for a signal.
-        """
-        if self._returncode is None:
+        """Kill the process with its group, if it still runs, and give its exit status. Further calls do nothing."""
+        if self.returncode is None:
             self._finish(self._child.reap())
-        assert self._returncode is not None
-        return self._returncode
+        assert self.returncode is not None
+        return self.returncode
 
     def _finish(self, returncode: int | None) -> None:
         if returncode is not None:
-            self._returncode = returncode
+            self.returncode = returncode
             self._child.close()
 
     def __del__(self) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Decisions, Outcome
+from mlgo.jit.compiler import Compiler
+from mlgo.jit.outcome import Decisions, Failed, Outcome
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.state import Choice
 
@@ -30,48 +31,36 @@ class ChoiceEpisode:
     outcome: Outcome
 
 
-def play(compiler: ChoiceCompiler, policy: ChoicePolicy, plays: Sequence[tuple[str, Decide]]) -> list[ChoiceEpisode]:
-    """Choose until the stop, or until nothing is left to choose.
+def play(compiler: Compiler, policy: ChoicePolicy, unit: str, decide: Decide) -> ChoiceEpisode:
+    """Choose until the stop, or until nothing is left to choose; compile after each choice, which may change the rest.
 
-    The compiler is asked after each choice where that may change its candidates, else only in the end, and then for all
-    episodes together.
+    Args:
+        policy: says what is seen.
     """
-    nones = compiler.compile_many([(unit, ()) for unit, _ in plays])
-    ways = [_choose(compiler, policy, unit, none, decide) for (unit, decide), none in zip(plays, nones, strict=True)]
-    ends = compiler.compile_many([(unit, way.chosen) for (unit, _), way in zip(plays, ways, strict=True)])
-    shape = (-1, policy.observer.max_candidates + 1, policy.observer.num_inputs + 1)
-    return [
-        ChoiceEpisode(np.array(way.inputs, np.float32).reshape(shape), np.array(way.actions, np.int64), end)
-        for way, end in zip(ways, ends, strict=True)
-    ]
-
-
-@dataclass(frozen=True)
-class _Way:
-    inputs: list[np.ndarray]
-    actions: list[int]
-    chosen: Decisions
-
-
-def _choose(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, none: Outcome, decide: Decide) -> _Way:
+    stop = policy.observer.max_candidates
     inputs: list[np.ndarray] = []
     actions: list[int] = []
-    if not isinstance(none, CompiledUnit):
-        return _Way(inputs, actions, ())
+    none = compiler.compile(unit, ())
+    if isinstance(none, Failed):
+        return _episode(policy, inputs, actions, none)
     choice = Choice(none, none.candidates)
     while choice.can_apply().any():
         action = decide(choice)
         inputs.append(_seen(policy, choice))
         actions.append(action)
-        if action == policy.observer.max_candidates:
+        if action == stop:
             break
         choice = choice.choosing(action)
-        if not compiler.static:
-            outcome = compiler.compile(unit, choice.chosen)
-            if not isinstance(outcome, CompiledUnit) or len(outcome.candidates) > policy.observer.max_candidates:
-                break
-            choice = Choice(none, outcome.candidates, choice.chosen)
-    return _Way(inputs, actions, choice.chosen)
+        outcome = compiler.compile(unit, choice.chosen)
+        if isinstance(outcome, Failed) or len(outcome.candidates) > stop:
+            break
+        choice = Choice(none, outcome.candidates, choice.chosen)
+    return _episode(policy, inputs, actions, compiler.compile(unit, choice.chosen))
+
+
+def _episode(policy: ChoicePolicy, inputs: list[np.ndarray], actions: list[int], outcome: Outcome) -> ChoiceEpisode:
+    shape = (-1, policy.observer.max_candidates + 1, policy.observer.num_inputs + 1)
+    return ChoiceEpisode(np.array(inputs, np.float32).reshape(shape), np.array(actions, np.int64), outcome)
 
 
 def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:
@@ -79,52 +68,33 @@ def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:
     return np.concatenate([policy.observer.columns_of(choice), allowed[:, None]], axis=1)
 
 
-def greedy(
-    compiler: ChoiceCompiler, units: Sequence[str], policy: ChoicePolicy, weights: np.ndarray
-) -> list[list[Outcome]]:
-    """Units under the best actions by several sets of weights, many of which decide alike.
-
-    Returns:
-        Of each unit, outcomes in the order of the weights.
-    """
+def greedy(compiler: Compiler, unit: str, policy: ChoicePolicy, weights: np.ndarray) -> list[Outcome]:
+    """A unit under the best actions by several sets of weights, many of which decide alike."""
     policies = [policy.with_weights(one) for one in weights]
-    episodes = iter(play(compiler, policy, [(unit, one.decide) for unit in units for one in policies]))
-    return [[next(episodes).outcome for _ in policies] for _ in units]
+    return [play(compiler, policy, unit, one.decide).outcome for one in policies]
 
 
 def sampled(
-    compiler: ChoiceCompiler,
-    units: Sequence[str],
-    policy: ChoicePolicy,
-    num_episodes: int,
-    seed: int,
-    names: Sequence[str | int],
-) -> list[list[ChoiceEpisode]]:
-    """Episodes of each unit with actions drawn with a policy's probabilities."""
+    compiler: Compiler, unit: str, policy: ChoicePolicy, num_episodes: int, seed: int, names: Sequence[str | int]
+) -> list[ChoiceEpisode]:
+    """Episodes with actions drawn with a policy's probabilities."""
 
-    def drawing(unit: str, number: int) -> Decide:
+    def drawing(number: int) -> Decide:
         rng = generator(seed, *names, unit, number)
         return lambda choice: policy.draw(choice, rng)
 
-    plays = [(unit, drawing(unit, number)) for unit in units for number in range(num_episodes)]
-    episodes = iter(play(compiler, policy, plays))
-    return [[next(episodes) for _ in range(num_episodes)] for _ in units]
+    return [play(compiler, policy, unit, drawing(number)) for number in range(num_episodes)]
 
 
 def demonstrated(
-    compiler: ChoiceCompiler,
-    units: Sequence[str],
+    compiler: Compiler,
+    unit: str,
     policy: ChoicePolicy,
     choices: Mapping[str, Decisions],
     num_orders: int,
     seed: int,
-) -> list[list[ChoiceEpisode]]:
-    """Episodes of each unit in which given choices are made, in random orders, and then stopped."""
-
-    def orders(unit: str) -> list[Decisions]:
-        rng = generator(seed, "cse", "orders", unit)
-        drawn = (rng.permutation(choices[unit]) for _ in range(num_orders))
-        return list(dict.fromkeys(tuple(int(position) for position in order) for order in drawn))
+) -> list[ChoiceEpisode]:
+    """Episodes in which the choice given for a unit is made, in random orders, and then stopped."""
 
     def following(order: Decisions) -> Decide:
         def decide(choice: Choice) -> int:
@@ -134,7 +104,6 @@ def demonstrated(
 
         return decide
 
-    of_units = [orders(unit) for unit in units]
-    plays = [(unit, following(order)) for unit, each in zip(units, of_units, strict=True) for order in each]
-    episodes = iter(play(compiler, policy, plays))
-    return [[next(episodes) for _ in each] for each in of_units]
+    rng = generator(seed, "cse", "orders", unit)
+    drawn = [tuple(rng.permutation(choices[unit]).tolist()) for _ in range(num_orders)]
+    return [play(compiler, policy, unit, following(order)) for order in dict.fromkeys(drawn)]

@@ -18,13 +18,13 @@ from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit import rollout
-from mlgo.jit.compiler import CompiledUnit, CompilerSpec, Failed, Outcome, compile_units
+from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
+from mlgo.jit.compiler import SuperPmiSpec, compile_each
+from mlgo.jit.outcome import CompiledUnit, Failed, Outcome
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.jit.pool import LOST, ChoicePool
-from mlgo.jit.problem import choice_problem, compiler_spec
 from mlgo.jit.rollout import ChoiceEpisode
 from mlgo.jit.state import SUBSET, Observer
-from mlgo.jit.stored import EligibleUnit, eligible_units, in_batches, observer_for, stored_labels
 from mlgo.learn.base import Sampled, SampledCompile
 from mlgo.learn.bc.loop import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext
@@ -45,9 +45,9 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return self.section("cse", CseConfig)
 
     @cached_property
-    def spec(self) -> CompilerSpec:
+    def spec(self) -> SuperPmiSpec:
         """The compiler."""
-        return compiler_spec(self.task, self.cse)
+        return SuperPmiSpec.of(self.cse.superpmi)
 
     @cached_property
     def start(self) -> ChoicePolicy:
@@ -64,7 +64,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     @cached_property
     def observer(self) -> Observer:
         """What a policy sees."""
-        return observer_for(self.baseline, choice_problem(self.task).columns, self.cse.max_candidates)
+        return observer_for(self.baseline, self.cse.max_candidates)
 
     def units(self, split: str) -> list[EligibleUnit]:
         """All units of a split."""
@@ -100,7 +100,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         policy, orders = self.pool.policy, self.cse.orders
         work = partial(rollout.demonstrated, policy=policy, choices=wanted, num_orders=orders, seed=self.seed)
         with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
-            return demonstrations(list(self.pool.pool.map(work, in_batches(units), bar.update).values()))
+            return demonstrations(list(self.pool.pool.map(work, names_of(units), bar.update).values()))
 
     def savings(self, split: str) -> Savings:
         """Measured effects of candidates beside what is seen of them."""
@@ -109,7 +109,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
             if row["mean_change"] is not None:
                 changes.setdefault(row["unit"], {})[row["position"]] = row["mean_change"]
         units = self.units(split)
-        found = self.pool.pool.map(compile_units, in_batches(units))
+        found = self.pool.pool.map(compile_each, names_of(units))
         compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
         pairs = [(unit, none) for unit, none in compiled if isinstance(none, CompiledUnit)]
         return savings(self.observer, pairs, changes, self.cse.max_effect)
@@ -184,7 +184,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
         work = partial(rollout.greedy, policy=self.policy, weights=candidates)
-        found = self.pool.map(work, in_batches(instances))
+        found = self.pool.map(work, names_of(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]
         if counted:
             self._note(instances, outcomes)
@@ -200,7 +200,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
         context, policy = self._context, self.policy.with_weights(weights)
         names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
         work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=context.seed, names=names)
-        found = self.pool.map(work, in_batches(instances))
+        found = self.pool.map(work, names_of(instances))
         of_units = [found.get(unit.name, []) for unit in instances]
         outcomes = [[one.outcome for one in each] for each in of_units]
         self._note(instances, outcomes)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.errors import TrainingError
-from mlgo.jit.compiler import CompiledUnit
+from mlgo.jit.baseline import EligibleUnit
+from mlgo.jit.outcome import CompiledUnit
 from mlgo.jit.state import Choice, Observer
-from mlgo.jit.stored import EligibleUnit
 from mlgo.learn.bc.loop import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 

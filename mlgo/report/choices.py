@@ -11,11 +11,11 @@ from mlgo.base.config import judged_split
 from mlgo.base.files import read_json
 from mlgo.base.seeding import sample
 from mlgo.compare.inference import Bootstrap, Gain, Verdict
-from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
+from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims
 from mlgo.compare.trainings import Curve
-from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, Units, num_failed, ratios, unit_record
+from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, num_failed, sorted_ratios, unit_counts, unit_record
 from mlgo.errors import ArtifactError
-from mlgo.jit.problem import choice_problem
+from mlgo.jit import JIT_CSE, MEASURE
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
 from mlgo.report.metrics import write_csv
 from mlgo.report.origin import Facts
@@ -25,6 +25,7 @@ from mlgo.report.training import losses, rewards
 _DIGITS = 6
 """Decimals of all figures; what lies beyond may differ between machines."""
 
+_METRICS = ("geomean", "low", "high", "total", "better", "worse", "projects_better", "projects_worse")
 _NUM_UNITS = 4000  # points that a figure holds, of all contenders together
 _MOST_VIABLE = 16  # candidates of a unit; units with more share a bar
 
@@ -35,27 +36,23 @@ _SENTENCES: dict[Verdict, str] = {
 }
 
 
-def choice_comparisons(units: Units, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
+def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     """All comparisons, nested.
 
     Returns:
         ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
-        "contenders": {"es-s0": {...}}, "projects": {"<project>": {"es-s0": {...}}}}}}``; a record is that of
-        `unit_record`. Splits without units are left out.
+        "contenders": {"es-s0": {...}}, "projects": {}}}}``; a record is that of `unit_record`. Splits without units are
+        left out.
     """
-
-    def records(split: str, scope: str) -> dict[str, Any]:
-        return {row.name: _rounded(unit_record(row)) for row in rows if (row.split, row.scope) == (split, scope)}
-
     splits = {
         split: {
-            **units.counts(split),
-            "contenders": records(split, ALL),
-            "projects": {project: records(split, project) for project, _ in units.measured.by_project(split)},
+            **unit_counts(measured, split),
+            "contenders": {row.name: _rounded(unit_record(row)) for row in rows if row.split == split},
+            "projects": {},
         }
-        for split in units.measured.splits
+        for split in measured.splits
     }
-    return {"task": units.task, "measure": units.measure, "splits": splits}
+    return {"task": JIT_CSE.name, "measure": MEASURE, "splits": splits}
 
 
 def choice_metrics(rows: Sequence[ComparisonRow]) -> dict[str, dict[str, dict[str, float]]]:
@@ -67,15 +64,13 @@ def choice_metrics(rows: Sequence[ComparisonRow]) -> dict[str, dict[str, dict[st
     """
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in claims(rows):
-        if row.scope == ALL:
-            record = unit_record(row)
-            names = ("geomean", "low", "high", "total", "better", "worse", "projects_better", "projects_worse")
-            figures = {name: record["heuristic"][name] for name in names}
-            figures["size_geomean"] = record["size"]["geomean"]
-            figures["failed"] = num_failed(record)
-            figures["headroom_share"] = record["headroom_share"]
-            known = {name: value for name, value in figures.items() if value is not None}
-            found.setdefault(row.split, {})[row.contender.learner] = _rounded(known)
+        record = unit_record(row)
+        figures = {name: record["heuristic"][name] for name in _METRICS}
+        figures["size_geomean"] = record["size"]["geomean"]
+        figures["failed"] = num_failed(record)
+        figures["headroom_share"] = record["headroom_share"]
+        known = {name: value for name, value in figures.items() if value is not None}
+        found.setdefault(row.split, {})[row.contender.learner] = _rounded(known)
     return found
 
 
@@ -86,13 +81,13 @@ def choice_ratios_csv(measured: ScoreMatrix) -> str:
         for one in measured.contenders
         if one.name != HEURISTIC
         for split in measured.splits
-        for score, size, unit in zip(*ratios(measured, one.name, measured.where(split=split)), strict=True)
+        for score, size, unit in zip(*sorted_ratios(measured, one.name, split), strict=True)
     ]
     return write_csv(["contender", "split", "unit", "score_ratio", "size_ratio"], records)
 
 
 def render_choices(
-    units: Units,
+    measured: ScoreMatrix,
     rows: Sequence[ComparisonRow],
     bootstrap: Bootstrap,
     curves: Mapping[str, Sequence[Curve]],
@@ -100,38 +95,37 @@ def render_choices(
     hashes: Facts,
 ) -> str:
     """The page as HTML, self-contained: the same inputs give the same bytes."""
-    measured, split = units.measured, units.measured.splits[0]
-    whole = [row for row in rows if row.scope == ALL]
-    cards = [row for row in claims(whole) if row.split == split]
-    counts = {name: units.counts(name) for name in measured.splits}
+    split = measured.splits[0]
+    counts = {name: unit_counts(measured, name) for name in measured.splits}
+    figures = {
+        "ratios": _sorted_ratios(measured, split),
+        "sizes": _ratio_scatter(measured, split, bootstrap.seed),
+        "headroom": _headroom_bars(measured),
+        # Learner by learner: the legend of all of them would fill a phone.
+        **{f"rewards-{learner}": rewards(of_seeds) for learner, of_seeds in curves.items()},
+        **{f"losses-{learner}": losses(of_seeds) for learner, of_seeds in curves.items()},
+    }
     return render(
         "choices.html.jinja",
-        units=units,
+        task=JIT_CSE,
         split=split,
-        problem=choice_problem(units.task),
-        is_size=units.measure.startswith("bytes"),
-        cards=[(TONES[row.by("score").verdict], _sentence(row), unit_record(row)) for row in cards],
+        cards=[
+            (TONES[row.by("score").verdict], _sentence(row), unit_record(row))
+            for row in claims(rows)
+            if row.split == split
+        ],
         counts=counts,
         tables={
-            name: _choice_table([(row.name, unit_record(row)) for row in whole if row.split == name])
+            name: _choice_table({row.name: unit_record(row) for row in rows if row.split == name})
             for name in measured.splits
         },
-        headroom=_headroom_table([row for row in whole if row.name == BEST], counts),
-        failed=_failed_table([row for row in whole if len(row.contender.seeds) < 2]),
+        headroom=_headroom_table([row for row in rows if row.name == BEST], counts),
+        failed=_failed_table([row for row in rows if len(row.contender.seeds) < 2]),
         bootstrap=bootstrap,
         coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
         facts=facts,
         hashes=hashes,
-        # Learning curves are learner by learner: the legend of all of them would fill a phone.
-        figures=to_html(
-            {
-                "ratios": _sorted_ratios(measured, split),
-                "sizes": _ratio_scatter(measured, split, bootstrap.seed),
-                "headroom": _headroom_bars(measured),
-                **{f"rewards-{learner}": rewards(of_seeds) for learner, of_seeds in curves.items()},
-                **{f"losses-{learner}": losses(of_seeds) for learner, of_seeds in curves.items()},
-            }
-        ),
+        figures=to_html(figures),
     )
 
 
@@ -152,11 +146,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"Of {part['units']} {split} units {part['labels']} have a best known choice, "
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
-    return RenderedPage(text + _choice_table(list(part["contenders"].items())).aligned(), part)
-
-
-def _records(rows: Sequence[ComparisonRow], split: str) -> list[tuple[str, dict[str, Any]]]:
-    return [(row.name, unit_record(row)) for row in rows if row.split == split]
+    return RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
 
 
 def _sentence(row: ComparisonRow) -> str:
@@ -168,15 +158,7 @@ def _interval(beside: Mapping[str, Any]) -> Gain:
     return Gain(beside["geomean"], beside["low"], beside["high"])
 
 
-def _counts(beside: Mapping[str, Any], style: Style) -> str:
-    return style.counts(beside["better"], beside["worse"], beside["same"])
-
-
-def _projects(beside: Mapping[str, Any], style: Style) -> str:
-    return style.counts(beside["projects_better"], beside["projects_worse"])
-
-
-def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+def _choice_table(records: Mapping[str, Mapping[str, Any]]) -> Table:
     """Contenders with what `unit_record` says of them."""
 
     def failed(record: Mapping[str, Any], style: Style) -> str:
@@ -187,27 +169,37 @@ def _choice_table(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
         number = record["heuristic"]["num_units"]
         return f"{record['eliminations'] / number:.2f}" if number else style.none
 
+    def counts(title: str, beside: str, *names: str) -> Column:
+        return Column(title, lambda row, style: style.counts(*(row[beside][name] for name in names)))
+
+    def ratio(title: str, beside: str, name: str) -> Column:
+        return Column(title, lambda row, style: style.ratio(row[beside][name]))
+
+    def geomean(title: str, beside: str) -> Column:
+        return Column(title, lambda row, style: style.ratio(_interval(row[beside])))
+
+    units, projects = ("better", "worse", "same"), ("projects_better", "projects_worse")
     return Table(
         [
-            text_column("who chose", lambda row: row[0]),
-            count_column("units", lambda row: row[1]["heuristic"]["num_units"]),
-            Column("failed", lambda row, style: failed(row[1], style)),
-            Column("G of scores", lambda row, style: style.ratio(_interval(row[1]["heuristic"]))),
-            Column("median project", lambda row, style: style.ratio(row[1]["heuristic"]["median"])),
-            Column("in total", lambda row, style: style.ratio(row[1]["heuristic"]["total"])),
-            text_column("verdict", lambda row: row[1]["finding"] if row[1]["is_policy"] else "", wrap=True),
-            Column("corrected p", lambda row, style: style.probability(row[1]["p"])),
-            Column("projects better / worse", lambda row, style: _projects(row[1]["heuristic"], style)),
-            Column("units better / worse / same", lambda row, style: _counts(row[1]["heuristic"], style)),
-            gain_column("mean change", lambda row: row[1]["heuristic"]["mean_change"]),
-            Column("G of code sizes", lambda row, style: style.ratio(_interval(row[1]["size"]))),
-            gain_column("share of the headroom", lambda row: row[1]["headroom_share"]),
-            Column("eliminations per unit", lambda row, style: per_unit(row[1], style)),
-            count_column("sum of scores", lambda row: row[1]["score_sum"]),
-            Column("G beside none", lambda row, style: style.ratio(row[1]["none"]["geomean"])),
-            Column("units better / worse / same", lambda row, style: _counts(row[1]["none"], style)),
+            text_column("who chose", lambda row: row["name"]),
+            count_column("units", lambda row: row["heuristic"]["num_units"]),
+            Column("failed", failed),
+            geomean("G of scores", "heuristic"),
+            ratio("median project", "heuristic", "median"),
+            ratio("in total", "heuristic", "total"),
+            text_column("verdict", lambda row: row["finding"] if row["is_policy"] else "", wrap=True),
+            Column("corrected p", lambda row, style: style.probability(row["p"])),
+            counts("projects better / worse", "heuristic", *projects),
+            counts("units better / worse / same", "heuristic", *units),
+            gain_column("mean change", lambda row: row["heuristic"]["mean_change"]),
+            geomean("G of code sizes", "size"),
+            gain_column("share of the headroom", lambda row: row["headroom_share"]),
+            Column("eliminations per unit", per_unit),
+            count_column("sum of scores", lambda row: row["score_sum"]),
+            ratio("G beside none", "none", "geomean"),
+            counts("units better / worse / same", "none", *units),
         ],
-        rows,
+        [{"name": name, **record} for name, record in records.items()],
     )
 
 
@@ -226,6 +218,9 @@ def _headroom_table(rows: Sequence[ComparisonRow], counts: Mapping[str, Mapping[
 
 
 def _failed_table(rows: Sequence[ComparisonRow]) -> Table:
+    failures = [
+        (row, kind, number) for row in rows if num_failed(row.counts) for kind, number in row.counts["failures"].items()
+    ]
     return Table(
         [
             text_column("who chose", lambda row: row[0].name),
@@ -233,12 +228,7 @@ def _failed_table(rows: Sequence[ComparisonRow]) -> Table:
             text_column("kind", lambda row: row[1]),
             count_column("compiles", lambda row: row[2]),
         ],
-        [
-            (row, kind, number)
-            for row in rows
-            if num_failed(row.counts)
-            for kind, number in row.counts["failures"].items()
-        ],
+        failures,
     )
 
 
@@ -257,7 +247,7 @@ def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
     """Score over the heuristic's, units from best to worst, one line per contender."""
     series, shown = [], []
     for i, name in enumerate(_beside_the_heuristic(measured, split)):
-        ratio, _, units = ratios(measured, name, measured.where(split=split))
+        ratio, _, units = sorted_ratios(measured, name, split)
         x = (100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4).tolist()
         line = {"line": {"shape": "hvh", "width": 2.5, **style_of(i)}}
         series.append(Series(name, x, ratio.round(6).tolist(), units, i, "%{text}: %{y:.4f}", line))
@@ -270,7 +260,7 @@ def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> go.Figure:
     """Code size over score, each over the heuristic's, of a sample of the units where they are many."""
     series, shown, names = [], [], _beside_the_heuristic(measured, split)
     for i, name in enumerate(names):
-        found = list(zip(*ratios(measured, name, measured.where(split=split)), strict=True))
+        found = list(zip(*sorted_ratios(measured, name, split), strict=True))
         score, size, units = zip(*sample(found, _NUM_UNITS // len(names), seed, "report", "cse", name), strict=True)
         style, hover = {"marker": {"opacity": 0.6}}, "%{text}<br>score %{x:.4f}, size %{y:.4f}"
         x, y = np.round(score, 6), np.round(size, 6)

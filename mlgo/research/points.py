@@ -16,7 +16,7 @@ from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, corrected, 
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
-from mlgo.jit.problem import choice_problem
+from mlgo.jit import MEASURE
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import FAILURE
 from mlgo.research.matrix import Sweep, SweepTraining
@@ -132,7 +132,7 @@ def _score(training: SweepTraining) -> tuple[str, str]:
     """Name of the score that is compared, and what it is."""
     config = training.config
     if training.kind == "choices":
-        return "score", choice_problem(config["task"]).counted.measure
+        return "score", MEASURE
     objective = config["compile"]["objective"]
     return objective, get_measure(objective).words.title
 
@@ -143,7 +143,7 @@ def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatri
     if training.kind == "choices":
         home = (folder / "homes" / training.home if training.home else folder.parent) / "cse"
         units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
-        measured = units.measured.only(policies)
+        measured = units.only(policies)
         return replace(measured, scores={point.measure: measured.scores[point.measure]})
     rows = [row for table in tables for row in read_table(table, RESULTS).to_pylist()]
     return module_scores(list(policy_rows(rows)), names=[point.measure])

@@ -121,8 +121,8 @@ def _unit_rows(
     if not tables:
         raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
-    split = split or units.measured.judged
-    measured = policies_on(units.measured, split, "score")
+    split = split or units.judged
+    measured = policies_on(units, split, "score")
     return compare(measured, whole, bootstrap, split=split), []
 
 

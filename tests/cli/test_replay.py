@@ -16,11 +16,11 @@ from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
-from mlgo.jit.cache import CompileCache, Findings, caches
-from mlgo.jit.compiler import Failed
-from mlgo.jit.labels import find_labels
+from mlgo.jit.cache import CompileCache, caches
+from mlgo.jit.compiler import SuperPmiSpec
+from mlgo.jit.labels import find_label
+from mlgo.jit.outcome import Failed
 from mlgo.jit.pool import ChoicePool
-from mlgo.jit.problem import compiler_spec
 from mlgo.pool.records import frame, read_records
 from mlgo.pool.trees import ReplayStore
 from mlgo.pool.trees.record import MAGIC
@@ -160,18 +160,15 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path
 
 
 def test_outcomes_under_choices_are_counted_merged_and_pruned(mlgo, tmp_path):
-    key, findings = (
-        {"name": "superpmi"},
-        Findings({"": {(): Failed("object", "none")}, ":f": {(0,): Failed("a", "b")}}),
-    )
-    CompileCache(tmp_path / "there/replay", key).add("x", findings)
+    outcomes = {(): Failed("object", "none"), (0,): Failed("a", "b")}
+    CompileCache(tmp_path / "there/replay", {"name": "superpmi"}).add("7", outcomes)
     for new in (2, 0):
         done = mlgo("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
         assert done.stdout == f"superpmi under choices: {new} of 2 outcomes of 1 units were new\n"
     (row,) = json.loads(mlgo("replay", "stats", "--work", tmp_path / "here", "--json").stdout)
     assert (row["compiler"], row["units"], row["compiles"]) == ("superpmi under choices", 1, 2)
     assert mlgo("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0").stdout == "1 files deleted\n"
-    assert caches(tmp_path / "here/replay")[0].contents() == []
+    assert caches(tmp_path / "here/replay")[0].units() == []
 
 
 @pytest.fixture
@@ -185,9 +182,9 @@ def chosen(tmp_path):
     preset = tmp_path / "small.yaml"
     preset.write_text(yaml.safe_dump({"task": "jit-cse", "cse": {"superpmi": names}}))
     config = load_config(REPOSITORY / "config/config.yaml", preset)
-    spec = compiler_spec("jit-cse", config.cse)
+    spec = SuperPmiSpec.of(config.cse.superpmi)
     with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
-        pool.map(partial(find_labels, max_exhaustive=3, max_trials=8, seed=0), [("1", "2")])
+        pool.map(partial(find_label, max_exhaustive=3, max_trials=8, seed=0), ["1", "2"])
         num_compiled = pool.num_compiled
     return ["--work", tmp_path, "--data", tmp_path / "data"], preset, num_compiled
 
@@ -209,12 +206,10 @@ def test_outcomes_under_choices_are_verified_and_exported(mlgo, chosen, tmp_path
 def test_an_outcome_that_comes_out_otherwise_is_found(mlgo, chosen, tmp_path):
     folders, preset, _ = chosen
     (cache,) = caches(tmp_path / "replay")
-    one = cache.findings("method-1").outcomes[""][()]
+    one = cache.outcomes("1")[()]
     path = cache.folder / "method-1.choices"
     path.unlink()
-    key = {name: value for name, value in cache.key.items() if name != "records"}
-    wrong = Findings({"": {(): replace(one, score=one.score + 1.0)}})
-    CompileCache(tmp_path / "replay", key).add("method-1", wrong)
+    CompileCache(tmp_path / "replay", cache.key).add("1", {(): replace(one, score=one.score + 1.0)})
     done = mlgo("replay", "verify", *folders, "--preset", preset, "--count", "1000")
     assert done.returncode == 1
     assert f"1 under (): the compiler gives ({one.score}," in done.stdout

@@ -14,7 +14,7 @@ from tests.compare.test_units import BOOTSTRAP, read, write_run
 def data(tmp_path):
     """A folder of results of task jit-cse."""
     units = read(write_run(tmp_path / "run"))
-    comparisons = choice_comparisons(units, unit_rows(units.measured, BOOTSTRAP))
+    comparisons = choice_comparisons(units, unit_rows(units, BOOTSTRAP))
     write_json(tmp_path / "cse/report/comparisons.json", comparisons)
     return tmp_path
 

@@ -102,7 +102,7 @@ def read(root: Path, task="jit-cse", policies=POLICIES):
 
 def rows_of(measured):
     """What is said of each contender, by place."""
-    rows = unit_rows(measured.measured, BOOTSTRAP)
+    rows = unit_rows(measured, BOOTSTRAP)
     return {(row.split, row.scope, row.name): Said(unit_record(row)) for row in rows}
 
 
@@ -180,7 +180,7 @@ def test_without_a_label_there_is_no_share(found):
 
 def test_splits_without_units_are_left_out(tmp_path):
     measured = read(write_run(tmp_path))
-    comparisons = choice_comparisons(measured, unit_rows(measured.measured, BOOTSTRAP))
+    comparisons = choice_comparisons(measured, unit_rows(measured, BOOTSTRAP))
     assert list(comparisons["splits"]) == ["test", "validation"]
     test = comparisons["splits"]["test"]
     assert (test["units"], test["labels"], test["exhaustive_labels"], test["projects"]) == (4, 4, 2, {})
@@ -190,7 +190,7 @@ def test_splits_without_units_are_left_out(tmp_path):
 
 
 def test_metrics_are_over_all_seeds(tmp_path):
-    metrics = choice_metrics(unit_rows(read(write_run(tmp_path)).measured, BOOTSTRAP))
+    metrics = choice_metrics(unit_rows(read(write_run(tmp_path)), BOOTSTRAP))
     es = metrics["test"]["es"]
     assert es["geomean"] == pytest.approx(2 ** (1 / 6), abs=1e-6)
     assert (es["better"], es["worse"], es["failed"]) == (1, 2, 1)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
-from mlgo.jit.columns import FeatureColumn
-from mlgo.jit.compiler import Candidates, CompiledUnit, Decisions, Failed, Outcome, Place, Unit
+from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome
+from mlgo.jit.state import FeatureColumn, Observer
 
-COLUMNS = {"benefit": FeatureColumn("benefit", "count", 10), "cost": FeatureColumn("cost", "count", 10)}
+NAMES = ("benefit", "cost")
+OBSERVER = Observer(tuple(FeatureColumn(name, "count", 10) for name in NAMES), 4)
 
 
 @dataclass
@@ -21,20 +21,13 @@ class AdditiveCompiler:
 
     effects: Mapping[str, Sequence[tuple[int, int]]]
     base: float = 100.0
-    static: bool = True
-    ordered: bool = False
     not_viable: frozenset[tuple[str, int]] = frozenset()
     failing: frozenset[tuple[str, Decisions | None]] = frozenset()
     compiles: list[tuple[str, Decisions | None]] = field(default_factory=list)
     num_closed: int = 0
-    num_compiles: int = 0
-
-    def units(self) -> list[Unit]:
-        return [Unit(name, name.split("/")[0], name) for name in self.effects]
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         self.compiles.append((unit, decisions))
-        self.num_compiles += 1
         if (unit, decisions) in self.failing:
             return Failed("jit_error", "it was to fail")
         values = np.array(self.effects[unit], np.int64).reshape(-1, 2)
@@ -42,10 +35,7 @@ class AdditiveCompiler:
         chosen = ((0,) if len(values) else ()) if decisions is None else decisions
         performed = [i for i in dict.fromkeys(chosen) if i < len(values) and viable[i]]
         score = self.base + sum(int(values[i, 1] - values[i, 0]) for i in performed)
-        return CompiledUnit(score, int(score), chosen, len(performed), Candidates(("benefit", "cost"), values, viable))
-
-    def compile_many(self, requests):
-        return [self.compile(unit, decisions) for unit, decisions in requests]
+        return CompiledUnit(score, int(score), chosen, len(performed), Candidates(NAMES, values, viable))
 
     def forget(self) -> None:
         pass
@@ -59,17 +49,13 @@ class AdditiveSpec:
     """Opens one, also in another process."""
 
     effects: dict[str, tuple[tuple[int, int], ...]]
-    ordered: ClassVar[bool] = False
-    static: ClassVar[bool] = True
+    failing: frozenset[tuple[str, Decisions | None]] = frozenset()
 
     def open(self) -> AdditiveCompiler:
-        return AdditiveCompiler(self.effects)
+        return AdditiveCompiler(self.effects, failing=self.failing)
 
     def key(self):
-        return {"name": "additive"}
-
-    def place(self, unit):
-        return Place(f"content-of-{unit}", unit)
+        return {"name": "superpmi"}
 
     def check(self):
         pass

@@ -5,14 +5,15 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from itertools import islice
 from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
 
 from mlgo.jit.client import SuperPmiClient, find_collection, find_core_root
+from mlgo.jit.compiler import BatchRun
 from mlgo.jit.process import SuperPmi
-from mlgo.jit.superpmi import BatchRun
 from tests.conftest import children, processes_naming
 from tests.fakes.collection import make_collection
 from tests.fakes.superpmi import perf_score, performable
@@ -31,7 +32,7 @@ class Target:
 
     def superpmi(self, settings: dict) -> SuperPmi:
         """With those of the settings that are its own, which are taken out of them."""
-        own = {name: settings.pop(name) for name in ("verbosity", "jit_options", "env") if name in settings}
+        own = {name: settings.pop(name) for name in ("verbosity", "jit_options") if name in settings}
         return SuperPmi(self.command, self.jit, self.collection, **own)
 
     def client(self, **settings) -> SuperPmiClient:
@@ -44,10 +45,10 @@ class Target:
 
     def method(self, num_viable: int) -> tuple[int, list[int]]:
         """A method with at least so many viable candidates, and their positions."""
-        with self.batch(indices=range(1, _NUM_LOOKED_AT + 1)) as run:
-            for metrics in run:
+        with self.batch() as run:
+            for metrics in islice(run, _NUM_LOOKED_AT):
                 place = metrics.feature_names.index("viable") if metrics.candidates else 0
-                viable = [one.position for one in metrics.candidates if one.features[place]]
+                viable = [position for position, features in enumerate(metrics.candidates) if features[place]]
                 if len(viable) >= num_viable:
                     return metrics.index, viable
         pytest.skip(f"no method with {num_viable} viable candidates among the first {_NUM_LOOKED_AT}")

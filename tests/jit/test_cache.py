@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,31 +12,24 @@ from hypothesis import strategies as st
 
 from mlgo.base.config import LOCAL_WORKERS
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.jit.cache import CompileCache, Findings, caches, decode_findings, encode_findings, outdated_caches
-from mlgo.jit.compiler import Candidates, CompiledUnit, Failed, compile_units
+from mlgo.jit.cache import CompileCache, caches, decode_outcomes, encode_outcomes, outdated_caches
+from mlgo.jit.compiler import compile_each
 from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
-from mlgo.jit.labels import find_labels
-from mlgo.jit.pool import ChoicePool, PooledCompiler
+from mlgo.jit.labels import find_label
+from mlgo.jit.outcome import Candidates, CompiledUnit, Failed
+from mlgo.jit.pool import ChoicePool
 from mlgo.pool.records import MALFORMED, NONCE_BYTES, frame, packed, record_files
-from tests.jit.additive import COLUMNS, AdditiveSpec
+from tests.jit.additive import AdditiveSpec
 from tests.jit.test_pool import plain
 
 SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(3)})
-LABELS = partial(find_labels, max_exhaustive=9, max_trials=64, seed=0)
-BATCHES = [("u0", "u1"), ("u2",)]
+LABELS = partial(find_label, max_exhaustive=9, max_trials=64, seed=0)
 CANDIDATES = Candidates(("a", "b"), np.array([[1, -2], [3, 2**40]]), np.array([True, False]))
-FIRST = Findings(
-    {
-        "": {
-            (): CompiledUnit(1.5, 7, (), 0, CANDIDATES),
-            (0,): CompiledUnit(1.25, 6, (0,), 1, CANDIDATES),
-            None: Failed("jit_error", "why"),
-        },
-        ":f": {
-            None: CompiledUnit(0.1 + 0.2, 3, None, 1, Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool)))
-        },
-    }
-)
+FIRST = {
+    (): CompiledUnit(1.5, 7, (), 0, CANDIDATES),
+    (0,): CompiledUnit(0.1 + 0.2, 6, (0,), 1, CANDIDATES),
+    None: Failed("jit_error", "why"),
+}
 
 
 RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("ray") is None, reason="no Ray")])
@@ -47,10 +39,10 @@ RAY = pytest.param("ray", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec(
 def test_later_runs_compile_nothing_that_is_known(tmp_path, kind):
     where = LOCAL_WORKERS.model_copy(update={"kind": kind, "num_workers": 2})
     with ChoicePool(SPEC, 2, where, tmp_path) as pool:
-        first = pool.map(LABELS, BATCHES)
+        first = pool.map(LABELS, list(SPEC.effects))
         assert pool.num_compiled == 3 * (2**3 + 1)  # all subsets, and the heuristic
     with ChoicePool(SPEC, 1, where, tmp_path) as pool:
-        assert plain(pool.map(LABELS, BATCHES)) == plain(first)
+        assert plain(pool.map(LABELS, list(SPEC.effects))) == plain(first)
         assert (pool.num_compiled, pool.num_asked) == (0, 3 * (2**3 + 1))
     assert len(list(record_files(tmp_path))) == 3
 
@@ -58,14 +50,18 @@ def test_later_runs_compile_nothing_that_is_known(tmp_path, kind):
 @dataclass(frozen=True)
 class OtherSpec(AdditiveSpec):
     def key(self):
-        return {"name": "additive", "build": 2}
+        return {"name": "superpmi", "build": 2}
+
+
+def environment(pool: ChoicePool) -> ChoiceEnv:
+    return ChoiceEnv(pool, list(SPEC.effects), max_candidates=4, reward=ChoiceEndGain())
 
 
 def test_an_environment_compiles_by_the_pool_and_later_ones_nothing(tmp_path):
     figures = []
     for _ in range(2):
         with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
-            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=ChoiceEndGain())
+            env = environment(pool)
             rewards = []
             for seed, action in ((0, 0), (1, 1), (2, 4)):
                 env.reset(seed=seed, options={"unit": f"u{seed}"})
@@ -85,8 +81,7 @@ def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
     weights, compiled = [], []
     for _ in range(2):
         with ChoicePool(SPEC, 1, cache=tmp_path) as pool:
-            env = ChoiceEnv(PooledCompiler(pool), COLUMNS, list(SPEC.effects), max_candidates=4, reward=ChoiceEndGain())
-            weights.append(train_maskable_ppo(env, 64, (4,), 0, None).tolist())
+            weights.append(train_maskable_ppo(environment(pool), 64, (4,), 0, None).tolist())
             compiled.append(pool.num_compiled)
     assert weights[0] == weights[1]
     assert compiled[0] >= 3 * 2  # at least both baselines of each unit
@@ -96,64 +91,64 @@ def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
 def test_another_compiler_knows_nothing_of_it(tmp_path):
     for spec in (SPEC, OtherSpec(SPEC.effects)):
         with ChoicePool(spec, 1, cache=tmp_path) as pool:
-            pool.map(compile_units, [("u0",)])
+            pool.map(compile_each, ["u0"])
             assert pool.num_compiled == 2
     assert len(list(record_files(tmp_path))) == 2
 
 
 def test_two_runs_at_a_time_share_one_file(tmp_path):
     one, other = CompileCache(tmp_path, {}), CompileCache(tmp_path, {})
-    assert not other.findings("x")
+    assert not other.outcomes("x")
     one.add("x", FIRST)
-    other.add("x", Findings({"": {(1,): CompiledUnit(2.0, 8, (1,), 1, CANDIDATES)}}))
-    assert set(other.findings("x").outcomes[""]) == {(), (0,), None, (1,)}
-    assert set(CompileCache(tmp_path, {}).findings("x").outcomes[""]) == {(), (0,), None, (1,)}
+    other.add("x", {(1,): CompiledUnit(2.0, 8, (1,), 1, CANDIDATES)})
+    for cache in (other, CompileCache(tmp_path, {})):
+        assert set(cache.outcomes("x")) == {(), (0,), None, (1,)}
 
 
-def test_nothing_new_adds_nothing(tmp_path):
-    cache = CompileCache(tmp_path, {})
-    cache.add("x", FIRST)
+@pytest.fixture
+def stored(tmp_path):
+    """File of the outcomes of a unit."""
+    CompileCache(tmp_path, {}).add("x", FIRST)
     (path,) = record_files(tmp_path)
-    before = path.read_bytes()
-    CompileCache(tmp_path, {}).add("x", FIRST)
-    assert path.read_bytes() == before
+    return path
 
 
-def test_a_compile_that_comes_out_otherwise_is_told(tmp_path):
+def test_nothing_new_adds_nothing(tmp_path, stored):
+    before = stored.read_bytes()
     CompileCache(tmp_path, {}).add("x", FIRST)
-    other = Findings({"": {(0,): CompiledUnit(9.0, 6, (0,), 1, CANDIDATES)}})
+    assert stored.read_bytes() == before
+
+
+def test_a_compile_that_comes_out_otherwise_is_reported(tmp_path, stored):
+    other = {(0,): CompiledUnit(9.0, 6, (0,), 1, CANDIDATES)}
     with pytest.raises(ReplayMismatch, match=r"the unit under \(0,\): the compiler gives \(9\.0.*delete .*x\.choices"):
         CompileCache(tmp_path, {}).add("x", other)
 
 
-def test_a_writer_that_was_killed(tmp_path):
-    CompileCache(tmp_path, {}).add("x", FIRST)
-    (path,) = record_files(tmp_path)
-    whole = path.read_bytes()
+def test_a_writer_that_was_killed(tmp_path, stored):
+    whole = stored.read_bytes()
     for length in (3, 11, len(whole) - 1):
-        path.write_bytes(whole[:length])
+        stored.write_bytes(whole[:length])
         cache = CompileCache(tmp_path, {})
-        assert not cache.findings("x")
+        assert not cache.outcomes("x")
         cache.add("x", FIRST)
-        assert same(CompileCache(tmp_path, {}).findings("x"), FIRST)
+        assert plain(CompileCache(tmp_path, {}).outcomes("x")) == plain(FIRST)
 
 
-def test_damage_is_one_line(tmp_path):
-    CompileCache(tmp_path, {}).add("x", FIRST)
-    (path,) = record_files(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+def test_damage_is_one_line(tmp_path, stored):
+    whole = stored.read_bytes()
+    stored.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
     with pytest.raises(ArtifactError, match=r"x\.choices is damaged at byte 0; delete it, it will be made anew"):
-        CompileCache(tmp_path, {}).findings("x")
+        CompileCache(tmp_path, {}).outcomes("x")
 
 
 def test_a_file_that_was_deleted_is_made_anew(tmp_path):
     cache = CompileCache(tmp_path, {})
-    cache.add("x", FIRST)
-    (path,) = record_files(tmp_path)
-    path.unlink()
-    cache.add("x", FIRST)
-    assert same(CompileCache(tmp_path, {}).findings("x"), FIRST)
+    for _ in range(2):
+        cache.add("x", FIRST)
+        (path,) = record_files(tmp_path)
+        assert plain(CompileCache(tmp_path, {}).outcomes("x")) == plain(FIRST)
+        path.unlink()
 
 
 def plain_record(**changes) -> dict:
@@ -178,25 +173,14 @@ def plain_record(**changes) -> dict:
         plain_record(candidates=[[["a"], [[2**70]], [1]]]),
     ],
 )
-def test_what_is_no_record(record, tmp_path):
+def test_what_is_no_record(record, tmp_path, stored):
     payload = packed(json.dumps(record).encode())
     with pytest.raises(MALFORMED):
-        decode_findings(payload)
-    cache = CompileCache(tmp_path, {})
-    cache.add("x", FIRST)
-    (path,) = record_files(tmp_path)
-    path.write_bytes(frame(b"MLC1", bytes(NONCE_BYTES) + payload))
+        decode_outcomes(payload)
+    stored.write_bytes(frame(b"MLC1", bytes(NONCE_BYTES) + payload))
     with pytest.raises(ArtifactError, match=r"is damaged at byte 0 \(.*\); delete it") as error:
-        CompileCache(tmp_path, {}).findings("x")
+        CompileCache(tmp_path, {}).outcomes("x")
     assert "\n" not in str(error.value)
-
-
-def same(one: Findings, other: Findings) -> bool:
-    return plain(one.outcomes) == plain(other.outcomes)
-
-
-def test_records_are_read_back():
-    assert same(decode_findings(encode_findings(FIRST)), FIRST)
 
 
 positions = st.lists(st.integers(0, 63), max_size=5).map(tuple)
@@ -219,42 +203,42 @@ outcomes = st.one_of(
         CompiledUnit,
         st.floats(allow_nan=False, allow_infinity=False),
         st.integers(0, 2**62),
-        st.none() | positions,
+        positions,
         st.integers(0, 64),
         candidates(),
     ),
 )
 
 
-@given(st.dictionaries(st.text(max_size=4), st.dictionaries(st.none() | positions, outcomes, max_size=4), max_size=3))
-def test_any_findings_are_read_back(found):
-    read = decode_findings(encode_findings(Findings(found)))
-    assert plain(read.outcomes) == plain({part: one for part, one in found.items() if one})
+@given(st.dictionaries(st.none() | positions, outcomes, max_size=4))
+def test_any_outcomes_are_read_back(found):
+    assert plain(decode_outcomes(encode_outcomes(found))) == plain(found)
 
 
 @given(st.binary())
 def test_any_bytes_are_refused_or_read(data: bytes):
     try:
-        decode_findings(data)
+        decode_outcomes(data)
     except MALFORMED:
         pass
 
 
-def test_findings_are_kept_by_key(tmp_path: Path):
-    CompileCache(tmp_path, {"name": "additive"}).add("x", FIRST)
+def test_outcomes_are_stored_by_key(tmp_path):
+    CompileCache(tmp_path, {"name": "superpmi"}).add("7", FIRST)
     (folder,) = tmp_path.iterdir()
-    assert json.loads((folder / "choices.json").read_text()) == {"name": "additive", "records": 1}
+    assert sorted(path.name for path in folder.iterdir()) == ["choices.json", "method-7.choices"]
+    assert json.loads((folder / "choices.json").read_text()) == {"name": "superpmi", "records": 1}
 
 
-def test_a_key_of_another_version_or_damaged_is_outdated(tmp_path):
-    for name, records in (("old", 0), ("now", 1)):
-        CompileCache(tmp_path, {"name": name}).add("x", FIRST)
-        (path,) = [path for path in tmp_path.glob("*/choices.json") if json.loads(path.read_text())["name"] == name]
-        path.write_text(json.dumps({"name": name, "records": records}))
-    assert [cache.key["name"] for cache in caches(tmp_path)] == ["now"]
-    (old,) = outdated_caches(tmp_path)
-    assert json.loads((old / "choices.json").read_text())["name"] == "old"
-    (old / "choices.json").write_text("[]")
-    assert outdated_caches(tmp_path) == [old]
+@pytest.mark.parametrize("change", [{"records": 0}, {"name": "gcc"}])
+def test_a_key_of_another_version_or_compiler_or_damaged_is_outdated(tmp_path, change):
+    for build in ("old", "now"):
+        CompileCache(tmp_path, {"name": "superpmi", "build": build}).add("x", FIRST)
+    (old,) = [path for path in tmp_path.glob("*/choices.json") if json.loads(path.read_text())["build"] == "old"]
+    old.write_text(json.dumps({**json.loads(old.read_text()), **change}))
+    assert [cache.key["build"] for cache in caches(tmp_path)] == ["now"]
+    assert outdated_caches(tmp_path) == [old.parent]
+    old.write_text("[]")
+    assert outdated_caches(tmp_path) == [old.parent]
     with pytest.raises(ArtifactError, match=r"choices\.json does not describe a key"):
         caches(tmp_path)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import PolicyError
-from mlgo.jit.columns import JIT_COLUMNS, FeatureColumn, columns_for, inputs_of
+from mlgo.jit.state import JIT_COLUMNS, FeatureColumn, columns_for, inputs_of
 
 
 def test_flags_are_0_or_1():
@@ -34,7 +34,7 @@ def test_a_negative_weight_is_an_overflow():
 
 
 def test_unknown_features_are_counts():
-    (column,) = columns_for(["new_in_net12"], JIT_COLUMNS)
+    (column,) = columns_for(["new_in_net12"])
     assert column.kind == "count"
 
 
@@ -45,8 +45,8 @@ def test_the_jits_19_features_become_25_inputs():
 
 
 def test_columns_are_found_by_name_whatever_their_order():
-    columns = columns_for(["a", "b"], {"a": FeatureColumn("a", "flag"), "b": FeatureColumn("b", "flag")})
-    assert inputs_of(columns, ("b", "a"), np.array([[1, 0]])).tolist() == [[0, 1]]
+    columns = columns_for(["const", "has_call"])
+    assert inputs_of(columns, ("has_call", "const"), np.array([[1, 0]])).tolist() == [[0, 1]]
 
 
 def test_a_missing_feature_is_named():

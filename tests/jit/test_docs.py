@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mlgo.jit.columns import JIT_COLUMNS
+from mlgo.jit.state import JIT_COLUMNS
 
 
 def test_every_feature_is_in_its_data_sheet():

@@ -4,13 +4,12 @@ from itertools import combinations
 
 import pytest
 
-from mlgo.jit.labels import find_labels
+from mlgo.jit.labels import find_label
 from tests.jit.additive import AdditiveCompiler
 
 
 def find(compiler, max_exhaustive=9, max_trials=64):
-    (found,) = find_labels(compiler, ["u"], max_exhaustive, max_trials, seed=0)
-    return found
+    return find_label(compiler, "u", max_exhaustive, max_trials, seed=0)
 
 
 def test_all_subsets_are_tried_and_the_best_is_exact():
@@ -59,26 +58,6 @@ def test_only_viable_candidates_are_tried():
     found = find(compiler)
     assert found.num_tried == 2 + 1
     assert found.best.requested == (0,)
-
-
-def test_searches_side_by_side_find_what_each_finds_alone():
-    effects = {"a": [(5, 1), (1, 5), (3, 2)], "u": [(5, 1), (1, 5), (3, 2), (2, 9), (7, 1)], "c": [], "d": [(0, 1)]}
-    together = find_labels(AdditiveCompiler(effects), list(effects), 3, 20, seed=0)
-    alone = [find_labels(AdditiveCompiler(effects), [name], 3, 20, seed=0)[0] for name in effects]
-    assert [one.best.requested for one in together] == [one.best.requested for one in alone]
-    assert [one.num_tried for one in together] == [one.num_tried for one in alone]
-    assert [one.exhaustive for one in together] == [True, False, True, True]
-
-
-def test_requests_of_side_by_side_searches_come_together():
-    class Counting(AdditiveCompiler):
-        def compile_many(self, requests):
-            self.calls = [*getattr(self, "calls", []), len(requests)]
-            return super().compile_many(requests)
-
-    compiler = Counting({"a": [(1, 0)] * 3, "b": [(1, 0)] * 2})
-    find_labels(compiler, ["a", "b"], 9, 64, seed=0)
-    assert compiler.calls == [4, 7 + 3]  # baselines, then all subsets of both
 
 
 def test_effects_are_means_over_pairs_that_differ_in_one_candidate():

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import MetricsError
-from mlgo.jit.metrics import Candidate, MethodMetrics, parse_metrics
+from mlgo.jit.metrics import MethodMetrics, parse_metrics
 from tests.fakes.superpmi import format_heuristic, format_hook, format_metrics
 from tests.jit.conftest import GOLDEN
 
 
 def expected(record: dict) -> MethodMetrics:
-    candidates = tuple(Candidate(place, number, tuple(row)) for place, number, row in record.get("candidates", []))
+    candidates = tuple(map(tuple, record.get("candidates", [])))
     lists = {key: tuple(record.get(key, ())) for key in ("requested", "feature_names")}
     return MethodMetrics(**{**record, **lists, "candidates": candidates})
 
@@ -119,13 +119,13 @@ def methods(draw) -> MethodMetrics:
         heuristic=None if hook else " ".join(decider),
         requested=draw(positions),
         feature_names=tuple(named),
-        candidates=tuple(Candidate(place, draw(st.integers(1, 64)), tuple(row)) for place, row in enumerate(rows)),
+        candidates=tuple(map(tuple, rows)),
     )
 
 
 def printed(metrics: MethodMetrics) -> str:
     if metrics.heuristic is None:
-        rows = [(one.number, list(one.features)) for one in metrics.candidates]
+        rows = [(number, list(features)) for number, features in enumerate(metrics.candidates, 1)]
         decider = format_hook(list(metrics.feature_names), rows, list(metrics.requested))
     else:
         decider = format_heuristic(metrics.heuristic, list(metrics.requested))

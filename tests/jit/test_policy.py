@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from mlgo.errors import ArtifactError, PolicyError
-from mlgo.jit.columns import columns_for
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.jit.rollout import play
-from mlgo.jit.state import Choice, Observer
-from tests.jit.additive import COLUMNS, AdditiveCompiler
-
-OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
+from mlgo.jit.state import Choice
+from tests.jit.additive import OBSERVER, AdditiveCompiler
 
 
 def linear(can_apply=0.0, benefit=0.0, cost=0.0, stop=0.0) -> ChoicePolicy:
@@ -28,25 +25,24 @@ def test_a_policy_takes_what_benefits_until_stopping_is_better():
     # log(1 + 10) / log(11) = 1 and log(1 + 1) / log(11) = 0.29: the stop at 0.5 lies between
     compiler = AdditiveCompiler({"u": [(1, 0), (10, 0), (9, 0)]})
     policy = linear(benefit=1.0, stop=0.5)
-    (episode,) = play(compiler, policy, [("u", policy.decide)])
+    episode = play(compiler, policy, "u", policy.decide)
     assert episode.actions.tolist() == [1, 2, 4]
     assert episode.outcome.score == 100 - 10 - 9
     assert episode.inputs[:, :, -1].tolist() == [[1, 1, 1, 0, 1], [1, 0, 1, 0, 1], [1, 0, 0, 0, 1]]
 
 
-@pytest.mark.parametrize(("static", "compiles"), [(True, 2), (False, 5)])
-def test_compilers_whose_candidates_stay_are_asked_in_the_end_only(static, compiles):
-    compiler = AdditiveCompiler({"u": [(5, 0), (6, 0), (7, 0)]}, static=static)
+def test_a_unit_is_compiled_after_each_choice_and_in_the_end():
+    compiler = AdditiveCompiler({"u": [(5, 0), (6, 0), (7, 0)]})
     policy = linear(can_apply=1.0)
-    (episode,) = play(compiler, policy, [("u", policy.decide)])
+    episode = play(compiler, policy, "u", policy.decide)
     assert episode.actions.tolist() == [0, 1, 2]
-    assert len(compiler.compiles) == compiles
+    assert [choice for _, choice in compiler.compiles] == [(), (0,), (0, 1), (0, 1, 2), (0, 1, 2)]
 
 
 def test_a_choice_that_fails_on_the_way_ends_the_episode():
-    compiler = AdditiveCompiler({"u": [(5, 0), (6, 0)]}, static=False, failing=frozenset({("u", (0,))}))
+    compiler = AdditiveCompiler({"u": [(5, 0), (6, 0)]}, failing=frozenset({("u", (0,))}))
     policy = linear(can_apply=1.0)
-    (episode,) = play(compiler, policy, [("u", policy.decide)])
+    episode = play(compiler, policy, "u", policy.decide)
     assert episode.actions.tolist() == [0]
     assert episode.outcome.kind == "jit_error"
 

@@ -8,30 +8,25 @@ from functools import partial
 import numpy as np
 import pytest
 
+from mlgo.jit.baseline import EligibleUnit, names_of
 from mlgo.jit.cache import CachedCompiler
-from mlgo.jit.columns import columns_for
-from mlgo.jit.compiler import ChoiceCompiler, CompiledUnit, Failed, compile_units
-from mlgo.jit.labels import find_labels
+from mlgo.jit.compiler import Compiler, compile_each
+from mlgo.jit.labels import find_label
+from mlgo.jit.outcome import CompiledUnit, Failed
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.rollout import demonstrated, greedy, sampled
-from mlgo.jit.state import Observer
-from mlgo.jit.stored import EligibleUnit, in_batches
 from mlgo.learn.choices import rewards_of
-from tests.jit.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+from tests.jit.additive import OBSERVER, AdditiveCompiler, AdditiveSpec
 
 SPEC = AdditiveSpec({f"u{i}": ((5, 1), (1, 5), (i, 2)) for i in range(6)})
-OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 POLICY = ChoicePolicy.fresh("jit-cse", OBSERVER, [3], np.random.default_rng(0))
-
-
-BATCHES = [("u0", "u1"), ("u2",), ("u3", "u4", "u5")]
-LABELS = partial(find_labels, max_exhaustive=9, max_trials=64, seed=0)
+LABELS = partial(find_label, max_exhaustive=9, max_trials=64, seed=0)
 
 
 def works():
     weights = np.random.default_rng(1).normal(size=(5, POLICY.architecture.num_params)).astype(np.float32)
-    yield compile_units
+    yield compile_each
     yield partial(greedy, policy=POLICY, weights=weights)
     yield partial(sampled, policy=POLICY, num_episodes=4, seed=0, names=("test",))
     yield LABELS
@@ -39,15 +34,14 @@ def works():
 
 
 def test_results_do_not_depend_on_the_number_of_workers():
-    found = []
+    found, compiled = [], []
     for workers in (1, 2):
         with ChoicePool(SPEC, workers) as pool:
-            found.append([pool.map(work, [batch]) for batch in BATCHES for work in works()])
-            assert pool.num_compiled == 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
-            assert pool.num_asked > pool.num_compiled
+            found.append([pool.map(work, list(SPEC.effects)) for work in works()])
+            assert pool.num_asked > pool.num_compiled >= 6 * (2**3 + 1)  # labels try all subsets, and the heuristic
+            compiled.append(pool.num_compiled)
     assert plain(found[0]) == plain(found[1])
-    with ChoicePool(SPEC, 2) as pool:
-        assert plain(pool.map(LABELS, BATCHES)) == plain({k: v for one in found[0][3::5] for k, v in one.items()})
+    assert compiled[0] == compiled[1]
 
 
 def plain(value):
@@ -65,34 +59,33 @@ def plain(value):
 
 def test_what_one_job_found_out_is_known_to_the_next():
     with ChoicePool(SPEC, 1) as pool:
-        pool.map(LABELS, [("u0",)])
+        pool.map(LABELS, ["u0"])
         before = pool.num_compiled
-        none, heuristic = pool.map(compile_units, [("u0",)])["u0"]
+        none, heuristic = pool.map(compile_each, ["u0"])["u0"]
         assert pool.num_compiled == before
         assert (none.score, heuristic.score) == (100, 96)
 
 
 def test_choices_are_followed_in_other_orders_that_end_alike():
-    compiler = CachedCompiler(SPEC.open())
-    (episodes,) = demonstrated(compiler, ("u5",), POLICY, {"u5": (0, 2)}, 10, 0)
+    episodes = demonstrated(CachedCompiler(SPEC.open()), "u5", POLICY, {"u5": (0, 2)}, 10, 0)
     assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
     assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
 
 
 def test_following_nothing_is_to_stop_at_once():
-    ((episode,),) = demonstrated(SPEC.open(), ("u0",), POLICY, {"u0": ()}, 5, 0)
+    (episode,) = demonstrated(SPEC.open(), "u0", POLICY, {"u0": ()}, 5, 0)
     assert episode.actions.tolist() == [4]
 
 
-def die_at_the_first(compiler: ChoiceCompiler, units: tuple[str, ...]) -> list:
-    if units == ("u0",):
+def die_at_the_first(compiler: Compiler, unit: str) -> list:
+    if unit == "u0":
         os.kill(os.getpid(), signal.SIGKILL)
-    return compile_units(compiler, units)
+    return compile_each(compiler, unit)
 
 
-def test_a_worker_that_dies_loses_its_batch_only():
+def test_a_worker_that_dies_loses_its_unit_only():
     with ChoicePool(SPEC, 1) as pool:
-        found = pool.map(die_at_the_first, [("u0",), ("u1",)])
+        found = pool.map(die_at_the_first, ["u0", "u1"])
         assert list(found) == ["u1"]
         assert isinstance(found["u1"][0], CompiledUnit)
 
@@ -120,35 +113,26 @@ class HastySpec(AdditiveSpec):
 
 @pytest.mark.parametrize("kind", ["timeout", "quarantined"])
 def test_what_may_come_out_otherwise_is_no_knowledge(kind):
-    with ChoicePool(HastySpec(SPEC.effects, kind), 1) as pool:
-        first, second = (pool.map(compile_units, [("u0",)])["u0"][0] for _ in range(2))
+    with ChoicePool(HastySpec(SPEC.effects, kind=kind), 1) as pool:
+        first, second = (pool.map(compile_each, ["u0"])["u0"][0] for _ in range(2))
     assert isinstance(first, Failed)
     assert isinstance(second, CompiledUnit)
 
 
-@pytest.mark.parametrize(("ordered", "compiles"), [(False, 1), (True, 2)])
-def test_orders_are_one_where_they_do_not_matter(ordered, compiles):
-    inner = AdditiveCompiler({"u": [(1, 0), (2, 0)]}, ordered=ordered)
+def test_another_order_is_another_compile():
+    inner = AdditiveCompiler({"u": [(1, 0), (2, 0)]})
     compiler = CachedCompiler(inner)
-    compiler.compile("u", (0, 1))
-    compiler.compile("u", (1, 0))
-    assert (len(inner.compiles), compiler.num_asked) == (compiles, 2)
+    for decisions in ((0, 1), (1, 0), (0, 1)):
+        compiler.compile("u", decisions)
+    assert (len(inner.compiles), compiler.num_asked) == (2, 3)
 
 
 def test_gains_of_weights_and_what_a_failed_compile_counts():
-    units = [
-        EligibleUnit(f"u{i}", "p", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)
-    ]
-    failing = FailingSpec(SPEC.effects)
+    units = [EligibleUnit(f"u{i}", "train", 3, none=100.0, heuristic=96.0, heuristic_choice=(0,)) for i in range(2)]
+    failing = AdditiveSpec(SPEC.effects, frozenset({("u1", (0, 1, 2))}))
     equal = np.zeros((1, POLICY.architecture.num_params), np.float32)
     with ChoicePool(failing, 1) as pool:
-        outcomes = pool.map(partial(greedy, policy=POLICY, weights=equal), in_batches(units))
+        outcomes = pool.map(partial(greedy, policy=POLICY, weights=equal), names_of(units))
     # All actions are equal, so the candidates are taken in order: 100 - 4 + 4 + 2 for u0, and all of u1 fails.
     assert rewards_of(units[0], outcomes["u0"]).tolist() == pytest.approx([1 - 102 / 96])
     assert np.isnan(rewards_of(units[1], outcomes["u1"])).tolist() == [True]
-
-
-@dataclass(frozen=True)
-class FailingSpec(AdditiveSpec):
-    def open(self) -> AdditiveCompiler:
-        return AdditiveCompiler(self.effects, failing=frozenset({("u1", (0, 1, 2))}))

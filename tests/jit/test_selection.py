@@ -8,20 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import CorpusError
-from mlgo.jit.compiler import Failed, Unit
-from mlgo.jit.enumeration import repeats, skip_reason, stratified_split
+from mlgo.jit.baseline import repeats, skip_reason, split_units
+from mlgo.jit.compiler import FoundUnit
+from mlgo.jit.outcome import Failed
 from tests.jit.additive import AdditiveCompiler
 
 RULE = SimpleNamespace(min_viable=2, max_candidates=3)
 
 
+def shares(test, validation):
+    return SimpleNamespace(test_share=test, validation_share=validation)
+
+
 def baselines(effects, **options):
     compiler = AdditiveCompiler({"u": effects}, **options)
-    return compiler.compile("u", ()), compiler.compile("u", None)
+    return FoundUnit("u", compiler.compile("u", ()), compiler.compile("u", None))
 
 
 def test_a_unit_with_enough_candidates_takes_part():
-    assert skip_reason(*baselines([(1, 1), (2, 2)]), RULE) == ""
+    assert skip_reason(baselines([(1, 1), (2, 2)]), RULE) == ""
 
 
 @pytest.mark.parametrize(
@@ -31,22 +36,21 @@ def test_a_unit_with_enough_candidates_takes_part():
         (baselines([(1, 1)] * 4), "too many candidates: 4"),
         (baselines([(1, 1)] * 3, not_viable=frozenset({("u", 0), ("u", 1)})), "too few viable candidates: 1"),
         (baselines([(1, 1)] * 2, failing=frozenset({("u", None)})), "fails under the heuristic: jit_error"),
-        ((Failed("timeout", ""), Failed("timeout", "")), "fails without elimination: timeout"),
+        (FoundUnit("u", Failed("timeout", ""), Failed("timeout", "")), "fails without elimination: timeout"),
         (baselines([(1, 1)] * 2, base=0.0), "scores nothing without elimination"),
     ],
 )
 def test_others_do_not_and_the_reason_is_given(found, reason):
-    assert skip_reason(*found, RULE) == reason
+    assert skip_reason(found, RULE) == reason
 
 
 def test_repeats_name_the_first():
-    units = [Unit("a", "", "x"), Unit("b", "", "y"), Unit("c", "", "x"), Unit("d", "", "x")]
-    assert repeats(units) == dict.fromkeys("cd", "same code as another: a")
+    assert repeats({"a": "x", "b": "y", "c": "x", "d": "x"}) == dict.fromkeys("cd", "same code as another: a")
 
 
 def test_each_number_of_candidates_is_shared_out():
     viable = {str(i): 3 + i % 2 for i in range(200)}
-    side = stratified_split(viable, {"test": 0.2, "validation": 0.1}, "train", seed=0)
+    side = split_units(viable, shares(0.2, 0.1), seed=0)
     for group in (3, 4):
         counts = Counter(side[name] for name, count in viable.items() if count == group)
         assert counts == {"test": 20, "validation": 10, "train": 70}
@@ -54,19 +58,18 @@ def test_each_number_of_candidates_is_shared_out():
 
 def test_the_split_depends_on_the_seed_alone():
     viable = {str(i): 3 for i in range(50)}
-    shares = {"test": 0.2, "validation": 0.1}
-    assert stratified_split(viable, shares, "train", 1) == stratified_split(viable, shares, "train", 1)
-    assert stratified_split(viable, shares, "train", 1) != stratified_split(viable, shares, "train", 2)
+    assert split_units(viable, shares(0.2, 0.1), 1) == split_units(viable, shares(0.2, 0.1), 1)
+    assert split_units(viable, shares(0.2, 0.1), 1) != split_units(viable, shares(0.2, 0.1), 2)
 
 
 def test_too_few_units_for_a_side_are_an_error():
     with pytest.raises(CorpusError, match="no unit for"):
-        stratified_split({"a": 3}, {"test": 0.5, "validation": 0.5}, "train", 0)
+        split_units({"a": 3}, shares(0.5, 0.5), 0)
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(3, 6), min_size=60, max_size=90), st.integers(0, 99))
 def test_every_unit_is_on_one_side_and_small_groups_are_fair(viable, seed):
-    side = stratified_split(viable, {"test": 0.3, "validation": 0.2}, "train", seed)
+    side = split_units(viable, shares(0.3, 0.2), seed)
     assert side.keys() == viable.keys()
     for group in set(viable.values()):
         members = [side[name] for name, count in viable.items() if count == group]

@@ -4,13 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlgo.jit.columns import columns_for
-from mlgo.jit.compiler import Candidates
-from mlgo.jit.state import RECORD, Choice, Observer, fits
-from tests.jit.additive import COLUMNS, AdditiveCompiler
+from mlgo.jit.outcome import Candidates
+from mlgo.jit.state import RECORD, Choice, fits
+from tests.jit.additive import OBSERVER, AdditiveCompiler
 
 COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozenset({("u", 2)}))
-OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
 
 
 def choice() -> Choice:

@@ -1,7 +1,7 @@
 """What episodes of choosing teach."""
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,21 +9,19 @@ import pytest
 
 from mlgo.errors import TrainingError
 from mlgo.evaluate.compiles import Quarantine
-from mlgo.jit.columns import columns_for
-from mlgo.jit.compiler import Candidates, CompiledUnit, Failed
+from mlgo.jit.baseline import EligibleUnit
 from mlgo.jit.env import ChoiceEnv
+from mlgo.jit.outcome import Candidates, CompiledUnit, Failed
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.rollout import ChoiceEpisode, play
-from mlgo.jit.state import Choice, Observer
-from mlgo.jit.stored import EligibleUnit
+from mlgo.jit.state import Choice, Observer, columns_for
 from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.choices import ChoiceCompiles, demonstrations, results, sampled_compiles
 from mlgo.learn.savings import fit_savings, savings
-from tests.jit.additive import COLUMNS, AdditiveCompiler, AdditiveSpec
+from tests.jit.additive import NAMES, OBSERVER, AdditiveCompiler, AdditiveSpec
 
-OBSERVER = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-UNIT = EligibleUnit("u", "p", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
+UNIT = EligibleUnit("u", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
 
 def episode(num_steps: int, score: float | None) -> ChoiceEpisode:
@@ -71,7 +69,7 @@ def compiled(values) -> CompiledUnit:
 
 
 def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
-    other = EligibleUnit("v", "p", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
+    other = EligibleUnit("v", "train", 1, none=100.0, heuristic=50.0, heuristic_choice=())
     changes = {"u": {0: -4.0, 2: 8.0}, "v": {0: -10.0}}
     units = [(UNIT, compiled([(5, 1), (1, 5), (3, 2)])), (other, compiled([(9, 1)]))]
     found = savings(OBSERVER, units, changes, max_effect=9.0)
@@ -108,7 +106,7 @@ def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     assert history[-1]["validation_loss"] < 0.01
     policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [], rng).with_weights(weights)
     # 4 x - 2 > 0.5 where x > 0.625, that is 1 + benefit > 4.48
-    (episode,) = play(AdditiveCompiler({"u": [(3, 0), (4, 0), (9, 0)]}), policy, [("u", policy.decide)])
+    episode = play(AdditiveCompiler({"u": [(3, 0), (4, 0), (9, 0)]}), policy, "u", policy.decide)
     assert episode.actions.tolist() == [2, 1, 4]
 
 
@@ -118,35 +116,27 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
 
     from mlgo.learn.sb3.stable_baselines import ActionScores
 
-    env = ChoiceEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), COLUMNS, max_candidates=4)
+    env = ChoiceEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), ["u"], max_candidates=4)
     observation, _ = env.reset()
     torch.manual_seed(0)
     network = ActionScores(env.observation_space, (16,))
     expected = network({name: torch.as_tensor(array[None]) for name, array in observation.items()})[0].tolist()
-    fresh = ChoicePolicy.fresh("jit-cse", OBSERVER, [16], np.random.default_rng(0))
+    fresh = ChoicePolicy.fresh("jit-cse", Observer(columns_for(NAMES), 4), [16], np.random.default_rng(0))
     none = compiled([(5, 1), (1, 5), (3, 3)])
     found = fresh.with_weights(network.weights()).logits(Choice(none, none.candidates))
     assert found[[0, 1, 2, 4]] == pytest.approx([expected[i] for i in (0, 1, 2, 4)], abs=1e-6)
     assert len(set(expected[:3])) == 3
 
 
-@dataclass(frozen=True)
-class BrokenSpec(AdditiveSpec):
-    """Unit u1 compiles without elimination only."""
-
-    def open(self) -> AdditiveCompiler:
-        choices = [choice for size in (1, 2) for choice in itertools.permutations(range(2), size)]
-        return AdditiveCompiler(self.effects, failing=frozenset(("u1", choice) for choice in choices))
-
-
 def test_units_that_keep_failing_are_no_longer_drawn():
-    units = [EligibleUnit(f"u{i}", "p", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
-    observer = Observer(columns_for(["benefit", "cost"], COLUMNS), 4)
-    policy = ChoicePolicy.fresh("jit-cse", observer, [3], np.random.default_rng(0))
+    units = [EligibleUnit(f"u{i}", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
+    policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [3], np.random.default_rng(0))
     order = SimpleNamespace(learner=SimpleNamespace(name="es"))
     context = SimpleNamespace(train=units, validation=units[:1], seed=0, order=order)
     quarantine = Quarantine(4)
-    with ChoicePool(BrokenSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}), 1) as pool:
+    choices = [choice for size in (1, 2) for choice in itertools.permutations(range(2), size)]
+    failing = frozenset(("u1", choice) for choice in choices)  # it compiles without elimination only
+    with ChoicePool(AdditiveSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}, failing), 1) as pool:
         compiles = ChoiceCompiles(context, pool, policy, quarantine)
         weights = np.zeros((3, policy.architecture.num_params), np.float32)
         for counted in (True, False):

@@ -31,7 +31,6 @@ rule enumerate_cse:
             "task",
             "seed",
             "cse",
-            "corpus",
             "replay",
             values=config_at(wildcards.place),
         ),

@@ -9,9 +9,8 @@ from tqdm import tqdm
 from mlgo.base.config import PolicyConfig
 from mlgo.base.registry import Kind
 from mlgo.errors import ConfigError
+from mlgo.jit.baseline import names_of
 from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
-from mlgo.jit.pool import PooledCompiler
-from mlgo.jit.problem import choice_problem
 from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
 
@@ -44,9 +43,8 @@ class StableBaselines:
         ):
             # Rewards in percent, so that they are of the size that the library's settings are for.
             env = ChoiceEnv(
-                PooledCompiler(pool),
-                choice_problem(context.task).columns,
-                [unit.name for unit in units],
+                pool,
+                names_of(units),
                 min_viable=config.min_viable,
                 max_candidates=config.max_candidates,
                 reward=ChoiceEndGain(scale=100.0),
