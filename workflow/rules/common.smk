@@ -110,12 +110,9 @@ IMPORTS = ImportGraph(Path("data/work/imports.json"))
 
 
 @cache
-def code(program, learner="", kind=KIND):
-    """Files of mlgo that a program imports, and the lock file; of the learners only the one that is named, and the JIT's
-    problems only for programs that make choices.
-    """
-    registered = [TASKS, *(["mlgo.jit."] if kind == "choices" else [])]
-    registered += [f"mlgo.learn.{learner}{end}" for end in ".:" if learner]
+def code(program, learner=""):
+    """Files of mlgo that a program imports, and the lock file; of the learners only the one that is named."""
+    registered = [TASKS, *(f"mlgo.learn.{learner}{end}" for end in ".:" if learner)]
     return [*IMPORTS.files(program, registered), "requirements.lock"]
 
 

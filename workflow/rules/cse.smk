@@ -11,7 +11,7 @@ rule cse:
 rule enumerate_cse:
     input:
         script="scripts/enumerate_cse.py",
-        code=code("scripts/enumerate_cse.py", kind="choices"),
+        code=code("scripts/enumerate_cse.py"),
     output:
         expand(
             "data/{{place}}baseline/{file}.parquet",
@@ -43,7 +43,7 @@ rule label_cse:
     input:
         lambda wildcards: choices_at(wildcards.place),
         script="scripts/label_cse.py",
-        code=code("scripts/label_cse.py", kind="choices"),
+        code=code("scripts/label_cse.py"),
     output:
         labels_at("{place}"),
     log:
@@ -66,7 +66,7 @@ rule label_cse:
 rule report_cse:
     input:
         script="scripts/report_cse.py",
-        code=code("scripts/report_cse.py", kind="choices"),
+        code=code("scripts/report_cse.py"),
         templates=TEMPLATES,
         baseline=lambda wildcards: choices_at("cse/"),
         labels="data/cse/labels/labels.parquet",

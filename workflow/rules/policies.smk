@@ -56,7 +56,7 @@ def training(wildcards):
 def training_code(wildcards):
     """What a training runs."""
     one = training(wildcards)
-    return code("scripts/train.py", one.learner, kind_of(one.values))
+    return code("scripts/train.py", one.learner)
 
 
 def training_input(wildcards):
@@ -148,9 +148,7 @@ def evaluation_script(wildcards):
 
 def evaluation_code(wildcards):
     """What that program runs."""
-    return code(
-        evaluation_script(wildcards), kind=kind_of(evaluation_values(wildcards))
-    )
+    return code(evaluation_script(wildcards))
 
 
 def evaluation_input(wildcards):
