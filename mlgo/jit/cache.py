@@ -14,7 +14,7 @@ from mlgo.base.artifacts import CSE_COMPILES
 from mlgo.base.files import content_hash, read_json, write_json
 from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.jit.compiler import Compiler
+from mlgo.jit.compiler import ChoiceCompiler
 from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome, Outcomes
 from mlgo.pool.records import RecordFile, packed, unpacked
 
@@ -47,14 +47,14 @@ class CachedCompiler(Closing):
         known: outcomes by unit.
     """
 
-    def __init__(self, compiler: Compiler, known: dict[str, Outcomes] | None = None) -> None:
+    def __init__(self, compiler: ChoiceCompiler, known: dict[str, Outcomes] | None = None) -> None:
         self._compiler = compiler
         self._known = {unit: dict(outcomes) for unit, outcomes in (known or {}).items()}
         self._new: dict[str, Outcomes] = {}
         self.num_asked = self.num_compiled = 0
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `Compiler`."""
+        """See `ChoiceCompiler`."""
         self.num_asked += 1
         known = self._known.setdefault(unit, {})
         if decisions not in known:

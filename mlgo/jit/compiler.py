@@ -26,7 +26,7 @@ from mlgo.jit.state import VIABLE
 _log = logging.getLogger(__name__)
 
 
-class Compiler(Protocol):
+class ChoiceCompiler(Protocol):
     """What compiles methods under choices: the JIT, the same with a cache, or a pool of such."""
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
@@ -38,7 +38,9 @@ class Compiler(Protocol):
         ...
 
 
-def compile_each(compiler: Compiler, unit: str, choices: tuple[Decisions | None, ...] = BASELINES) -> list[Outcome]:
+def compile_each(
+    compiler: ChoiceCompiler, unit: str, choices: tuple[Decisions | None, ...] = BASELINES
+) -> list[Outcome]:
     """Outcomes of a method under some choices, in their order."""
     return [compiler.compile(unit, choice) for choice in choices]
 
@@ -150,7 +152,7 @@ class SuperPmiSpec:
 
 
 class JitCompiler(Closing):
-    """Compiles methods one after another; see `Compiler`.
+    """Compiles methods one after another; see `ChoiceCompiler`.
 
     Attributes:
         client: talks to SuperPMI.
@@ -166,7 +168,7 @@ class JitCompiler(Closing):
         )
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `Compiler`. A score of 0 is a failure: nothing can be compared with it."""
+        """See `ChoiceCompiler`. A score of 0 is a failure: nothing can be compared with it."""
         outcome = self.client.compile(int(unit), decisions)
         if isinstance(outcome, Failed):
             return outcome

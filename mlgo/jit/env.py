@@ -13,7 +13,7 @@ from mlgo.base.config import SuperPmiConfig, parse_section
 from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
-from mlgo.jit.compiler import Compiler, SuperPmiSpec, compile_each
+from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import CompiledUnit, Failed
 from mlgo.jit.state import RECORD, Choice, Observer, columns_for, fits
 
@@ -108,7 +108,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
 
     def __init__(
         self,
-        compiler: Compiler,
+        compiler: ChoiceCompiler,
         units: Sequence[str],
         min_viable: int = 3,
         max_candidates: int = 16,

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.jit.compiler import Compiler, compile_each
+from mlgo.jit.compiler import ChoiceCompiler, compile_each
 from mlgo.jit.outcome import CompiledUnit, Decisions, Failed, Outcome
 
 _AT_ONCE = 64
@@ -50,7 +50,7 @@ class Label:
     effects: dict[int, Effect]
 
 
-def find_label(compiler: Compiler, unit: str, max_exhaustive: int, max_trials: int, seed: int) -> Label | None:
+def find_label(compiler: ChoiceCompiler, unit: str, max_exhaustive: int, max_trials: int, seed: int) -> Label | None:
     """Search for the lowest score of a unit.
 
     Hill climbing flips one candidate at a time, in random order, and keeps what lowers the score; it starts from
@@ -74,7 +74,7 @@ def find_label(compiler: Compiler, unit: str, max_exhaustive: int, max_trials: i
 class _Search:
     """Choices of a unit that were tried, with their scores: infinite where a compile failed."""
 
-    def __init__(self, compiler: Compiler, unit: str, none: CompiledUnit, heuristic: Outcome) -> None:
+    def __init__(self, compiler: ChoiceCompiler, unit: str, none: CompiledUnit, heuristic: Outcome) -> None:
         self._compiler, self._unit, self._heuristic = compiler, unit, heuristic
         self.viable = [int(position) for position in np.flatnonzero(none.candidates.viable)]
         self._scores: dict[Decisions, float] = {(): none.score}

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 from mlgo.base.config import LOCAL_WORKERS, WorkersConfig
 from mlgo.base.scratch import Closing
 from mlgo.jit.cache import CachedCompiler, CompileCache
-from mlgo.jit.compiler import Compiler, SuperPmiSpec, compile_each
+from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import Decisions, Failed, Outcome, Outcomes
 from mlgo.pool import Hint, Pool, WorkerLost, open_pool
 
 Result = TypeVar("Result")
 
-Work = Callable[[Compiler, str], Result]
+Work = Callable[[ChoiceCompiler, str], Result]
 """Something to find out about a unit with as few compiles as it takes. It is sent to workers, so it is a function of a
 module, or a part of one."""
 
@@ -120,7 +120,7 @@ class ChoicePool(Closing):
                 self._cache.add(unit, outcomes)
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `Compiler`; one at a time."""
+        """See `ChoiceCompiler`; one at a time."""
         return self.map(partial(compile_each, choices=(decisions,)), [unit]).get(unit, [LOST])[0]
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.jit.compiler import Compiler
+from mlgo.jit.compiler import ChoiceCompiler
 from mlgo.jit.outcome import Decisions, Failed, Outcome
 from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.state import Choice
@@ -31,7 +31,7 @@ class ChoiceEpisode:
     outcome: Outcome
 
 
-def play(compiler: Compiler, policy: ChoicePolicy, unit: str, decide: Decide) -> ChoiceEpisode:
+def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Decide) -> ChoiceEpisode:
     """Choose until the stop, or until nothing is left to choose; compile after each choice, which may change the rest.
 
     Args:
@@ -68,14 +68,14 @@ def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:
     return np.concatenate([policy.observer.columns_of(choice), allowed[:, None]], axis=1)
 
 
-def greedy(compiler: Compiler, unit: str, policy: ChoicePolicy, weights: np.ndarray) -> list[Outcome]:
+def greedy(compiler: ChoiceCompiler, unit: str, policy: ChoicePolicy, weights: np.ndarray) -> list[Outcome]:
     """A unit under the best actions by several sets of weights, many of which decide alike."""
     policies = [policy.with_weights(one) for one in weights]
     return [play(compiler, policy, unit, one.decide).outcome for one in policies]
 
 
 def sampled(
-    compiler: Compiler, unit: str, policy: ChoicePolicy, num_episodes: int, seed: int, names: Sequence[str | int]
+    compiler: ChoiceCompiler, unit: str, policy: ChoicePolicy, num_episodes: int, seed: int, names: Sequence[str | int]
 ) -> list[ChoiceEpisode]:
     """Episodes with actions drawn with a policy's probabilities."""
 
@@ -87,7 +87,7 @@ def sampled(
 
 
 def demonstrated(
-    compiler: Compiler,
+    compiler: ChoiceCompiler,
     unit: str,
     policy: ChoicePolicy,
     choices: Mapping[str, Decisions],

@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.jit.baseline import EligibleUnit, names_of
 from mlgo.jit.cache import CachedCompiler
-from mlgo.jit.compiler import Compiler, compile_each
+from mlgo.jit.compiler import ChoiceCompiler, compile_each
 from mlgo.jit.labels import find_label
 from mlgo.jit.outcome import CompiledUnit, Failed
 from mlgo.jit.policy import ChoicePolicy
@@ -77,7 +77,7 @@ def test_following_nothing_is_to_stop_at_once():
     assert episode.actions.tolist() == [4]
 
 
-def die_at_the_first(compiler: Compiler, unit: str) -> list:
+def die_at_the_first(compiler: ChoiceCompiler, unit: str) -> list:
     if unit == "u0":
         os.kill(os.getpid(), signal.SIGKILL)
     return compile_each(compiler, unit)
