@@ -48,7 +48,8 @@ def test_the_undecided_policy_of_our_own_never_inlines():
     assert random < untrained < 0.0
 
 
-@pytest.mark.parametrize("name", [INLINE, pytest.param(EVICT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [INLINE, EVICT])
 @SB3
 def test_a_few_steps_with_stable_baselines(name):
     """Random answers are far worse than the heuristic, and than those that follow some rule."""
