@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import PROGRAMS, RowView, read_provenance, read_table
 from mlgo.compare.inference import POINTS_ONLY
-from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, score_matrix
+from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, ScoreMatrix, compare, score_matrix, with_baseline
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects import measures
@@ -27,6 +29,8 @@ _NOT_RUN = "valgrind"
 _MIN_RANKED = 3
 """Fewest figures with a rank correlation; of two it could only be 1 or -1."""
 
+_KEY = ("program",)
+_IS_PLAIN = pc.field("contender") == HEURISTIC
 _SETTINGS = ("task", "compiler_sha256", "target", "compile")
 
 
@@ -87,13 +91,12 @@ def read_programs(path: Path) -> Programs:
     Args:
         path: ``artifacts.PROGRAMS``.
     """
-    rows = read_table(path, PROGRAMS).to_pylist()
-    plain = {row["program"]: row for row in rows if row["contender"] == HEURISTIC}
-    if not rows or any(row["program"] not in plain for row in rows):
+    table = read_table(path, PROGRAMS)
+    table = table.append_column("accesses", pc.add(table["reads"], table["writes"]))
+    rows, plain = table.to_pylist(), table.filter(_IS_PLAIN)["program"].to_pylist()
+    if not rows or not {row["program"] for row in rows} <= set(plain):
         raise ArtifactError(f"{path} holds no run under the heuristic; run make programs again")
-    for row in rows:
-        row["accesses"] = None if row["reads"] is None else row["reads"] + row["writes"]
-    measured = _measured(rows, plain)
+    measured = _measured(table)
     places = [ItemSubset(ALL, program, measured.where(program=program)) for program in plain]
     correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in plain]
     mean = {pair: _mean([one.by_pair[pair] for one in correlations]) for pair in PAIRS}
@@ -137,18 +140,10 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
     return float(spearmanr(first, second).statistic)
 
 
-def _measured(rows: Sequence[RowView], plain: Mapping[str, RowView]) -> ScoreMatrix:
+def _measured(programs: pa.Table) -> ScoreMatrix:
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in FIGURES}
-    told = [
-        {
-            **row,
-            **{f"baseline_{name}": plain[row["program"]][name] for name in FIGURES},
-            "contender": Contender.named(row["contender"]),
-        }
-        for row in rows
-        if row["contender"] != HEURISTIC
-    ]
-    return score_matrix(told, ("program",), offsets, ("program",))
+    plain, others = (programs.filter(one) for one in (_IS_PLAIN, ~_IS_PLAIN))
+    return score_matrix(with_baseline(others, plain, _KEY, FIGURES), _KEY, offsets, _KEY)
 
 
 def _correlation(program: str, rows: Sequence[RowView]) -> RankCorrelation:

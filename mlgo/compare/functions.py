@@ -40,28 +40,19 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
     judged = np.flatnonzero(modules.where(split=modules.judged) & np.isfinite(modules.baseline[measure.name])).tolist()
     here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][judged])), pa.string()))
     known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
-    names = [one.name for one in modules.contenders]
+    by_advisor = [known.get(name, {}) for name in (HEURISTIC, *(one.name for one in modules.contenders))]
     found = [
         (module, function)
         for module in judged
-        for function in dict.fromkeys(
-            function for name in (HEURISTIC, *names) for function in known.get(name, {}).get(modules.keys[module], {})
-        )
+        for function in dict.fromkeys(one for costs in by_advisor for one in costs.get(modules.keys[module], ()))
     ]
-
-    def costs(*advisors: str) -> np.ndarray:
-        told = [
-            [known.get(name, {}).get(modules.keys[module], {}).get(function, 0.0) for module, function in found]
-            for name in advisors
-        ]
-        return np.array(told, np.float64).reshape(len(advisors), len(found))
-
+    costs = [[costs.get(modules.keys[i], {}).get(name, 0.0) for i, name in found] for costs in by_advisor]
+    plain, *under = np.array(costs, np.float64).reshape(len(costs), len(found))
     number = np.array([module for module, _ in found], np.int64)
-    (plain,) = costs(HEURISTIC)
     compiled = np.isfinite(modules.scores[measure.name])
-    under = np.where(compiled[:, number], costs(*names), np.nan)
-    best = np.minimum(np.fmin.reduce(under, axis=0, initial=np.inf), plain)
-    under = np.vstack([under, best])
+    advised = np.where(compiled[:, number], under, np.nan)
+    best = np.minimum(np.fmin.reduce(advised, axis=0, initial=np.inf), plain)
+    advised = np.vstack([advised, best])
     return ScoreMatrix(
         [*modules.contenders, Contender(BEST)],
         [f"{modules.keys[module]}: {function}" for module, function in found],
@@ -71,10 +62,10 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
             "number": number,
             "cost": plain,
         },
-        {measure.name: under + measure.offset},
+        {measure.name: advised + measure.offset},
         {measure.name: plain + measure.offset},
-        np.ones(under.shape, bool),
-        {"cost": under},
+        np.ones(advised.shape, bool),
+        {"cost": advised},
         {measure.name: best + measure.offset},
     )
 

@@ -6,12 +6,13 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.config import judged_split
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES
 from mlgo.compare.executed import Programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
-from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.modules import module_scores, with_contenders
 from mlgo.compare.scores import ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, corrected
 from mlgo.compare.shipped import (
     ATTRIBUTES,
@@ -125,7 +126,8 @@ def headline(
     against = against_best_level(ships)
     if against is not None:
         rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
-    modules = module_scores([row for row in policy_rows(results.to_pylist()) if row["contender"] in seeds])
+    evaluated = with_contenders(results)
+    modules = module_scores(evaluated.filter(pc.field("contender").isin(names)))
     if modules.measures:
         rows += _rows(modules, split, LANGUAGES, bootstrap, "modules")
     ran = programs.measured if programs else None

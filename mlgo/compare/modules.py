@@ -1,16 +1,17 @@
 """Modules under every policy and reference advisor beside the heuristic, and those that stand out."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mlgo.base.artifacts import Row, RowView
+from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
-from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, score_matrix
+from mlgo.compare.scores import ALL, ScoreMatrix, by_language, item_keys, score_matrix
 from mlgo.errors import ArtifactError
-from mlgo.host.tasks.task import HEURISTIC, all_tasks
+from mlgo.host.tasks.task import all_tasks
 from mlgo.objects import measures
 
 SCOPES = {ALL: "all modules", **LANGUAGE_TITLES, "unshared": "nothing shared"}
@@ -45,33 +46,39 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
         Policies first, in the order of the results. Attribute ``unshared`` of a module tells that none of its function
         bodies also occurs in another split.
     """
-    rows = results.to_pylist()
-    if not any(row["split"] in ("test", "validation") for row in rows):
+    if not {"test", "validation"} & set(results["split"].to_pylist()):
         raise ArtifactError(
-            f"the evaluation holds no test module and no validation module ({len(rows)} rows); name one of them in "
+            f"the evaluation holds no test module and no validation module ({len(results)} rows); name one of them in "
             "evaluate.splits that has projects, and evaluate again"
         )
-    unshared = {_key(row): not row["shared_functions"] for row in modules.to_pylist()}
-    missing = next((key for row in rows if (key := _key(row)) not in unshared), None)
-    if missing is not None:
-        raise ArtifactError(f"{'/'.join(missing)} was evaluated but is not in the corpus; evaluate again")
-    return module_scores([*policy_rows(rows), *_reference_rows(rows, scores)], unshared)
+    evaluated = pc.is_in(item_keys(scores, _KEY), item_keys(results, _KEY).combine_chunks())
+    scores = scores.filter(evaluated).rename_columns({"advisor": "contender"})
+    advisors = dict.fromkeys(name for task in all_tasks() for name in task.references.advisors)
+    references = [scores.filter(pc.field("contender") == name) for name in advisors]
+    measured = module_scores(pa.concat_tables([with_contenders(results), *references], promote_options="default"))
+    shared = dict(zip(item_keys(modules, _KEY).to_pylist(), modules["shared_functions"].to_pylist(), strict=True))
+    if missing := next((key for key in measured.keys if key not in shared), None):
+        raise ArtifactError(f"{missing} was evaluated but is not in the corpus; evaluate again")
+    unshared = np.array([not shared[key] for key in measured.keys], object)
+    return replace(measured, items={**measured.items, "unshared": unshared})
 
 
-def policy_rows(results: Sequence[RowView]) -> Iterator[Row]:
-    """Rows of results with their contender, for `module_scores`."""
-    return ({**row, "contender": Contender.policy(row["policy"], row["seed"])} for row in results)
+def with_contenders(results: pa.Table) -> pa.Table:
+    """Results with the name of each row's policy, with its seed, as ``contender``."""
+    names = pc.binary_join_element_wise(results["policy"], results["seed"].cast(pa.string()), "-s")
+    return results.append_column("contender", names)
 
 
-def module_scores(
-    rows: Sequence[RowView],
-    unshared: Mapping[tuple[str, str], bool] | None = None,
-    names: Sequence[str] = measures.names(),
-) -> ScoreMatrix:
-    """Put rows of modules into matrices, with those of the measures that any of them knows."""
-    known = {name: measures.get_measure(name).offset for name in names if any(row[name] is not None for row in rows)}
-    told = [{**row, "unshared": unshared is None or unshared[_key(row)]} for row in rows]
-    return score_matrix(told, _KEY, known, (*_KEY, "language", "split", "unshared"), _DETAILS)
+def policy_scores(results: pa.Table, names: Sequence[str] = measures.names()) -> ScoreMatrix:
+    """Modules under policies: ``artifacts.RESULTS`` as matrices."""
+    return module_scores(with_contenders(results), names)
+
+
+def module_scores(rows: pa.Table, names: Sequence[str] = measures.names()) -> ScoreMatrix:
+    """Put rows of modules with their contenders into matrices, by those of the measures that any of them knows."""
+    known = {name: measures.get_measure(name).offset for name in names if rows[name].null_count < len(rows)}
+    measured = score_matrix(rows, _KEY, known, (*_KEY, "language", "split"), _DETAILS)
+    return replace(measured, items={**measured.items, "unshared": np.full(len(measured.keys), True, object)})
 
 
 def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -99,22 +106,20 @@ def standouts(
         Worst first; best first. Modules of unchanged size are in neither.
     """
     contender, offset = measured.index(name), measures.get_measure(measure).offset
-    items, details = measured.items, {key: values[contender] for key, values in measured.details.items()}
     found = [
         Standout(
-            items["project"][i],
-            items["module"][i],
+            measured.items["project"][i],
+            measured.items["module"][i],
             measured.scores[measure][contender, i] - offset,
             measured.baseline[measure][i] - offset,
             ratio,
-            details["num_questions"][i] or 0,
-            details["num_inlined"][i] or 0,
+            measured.details["num_questions"][contender, i] or 0,
+            measured.details["num_inlined"][contender, i] or 0,
         )
         for i, ratio in ratios(measured, name, split, measure)
     ]
-    return [one for one in reversed(found) if one.ratio > 1.0][:count], [one for one in found if one.ratio < 1.0][
-        :count
-    ]
+    grown, shrunk = [one for one in found if one.ratio > 1.0], [one for one in found if one.ratio < 1.0]
+    return grown[::-1][:count], shrunk[:count]
 
 
 def ratios(measured: ScoreMatrix, name: str, split: str, measure: str) -> list[tuple[int, float]]:
@@ -138,21 +143,3 @@ def failures(measured: ScoreMatrix) -> list[Row]:
         for i, one in enumerate(measured.contenders)
         for j in np.flatnonzero(failed[i].astype(bool)).tolist()
     ]
-
-
-def _key(row: RowView) -> tuple[str, str]:
-    return row["project"], row["module"]
-
-
-def _reference_rows(results: Sequence[RowView], scores: pa.Table) -> Iterator[Row]:
-    """Rows of the references for the evaluated modules."""
-    evaluated = {_key(row): {name: row[name] for name in ("language", "split")} for row in results}
-    by_advisor: dict[str, dict[tuple[str, str], Row]] = {}
-    for row in scores.to_pylist():
-        by_advisor.setdefault(row["advisor"], {})[_key(row)] = row
-    plain = by_advisor.get(HEURISTIC, {})
-    for advisor in dict.fromkeys(name for task in all_tasks() for name in task.references.advisors):
-        for key, row in by_advisor.get(advisor, {}).items():
-            if key in evaluated:
-                before = {f"baseline_{name}": plain[key][name] if key in plain else None for name in measures.names()}
-                yield {**row, **evaluated[key], **before, "num_inlined": None, "contender": Contender(advisor)}

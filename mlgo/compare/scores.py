@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import judged_split
@@ -307,51 +309,70 @@ def by_contender(rows: Iterable[ComparisonRow]) -> list[ComparisonRow]:
 
 
 def score_matrix(
-    rows: Iterable[RowView],
+    rows: pa.Table,
     key: Sequence[str],
     measures: Mapping[str, float],
     attributes: Sequence[str] = (),
     details: Sequence[str] = (),
 ) -> ScoreMatrix:
-    """Put rows of tables into matrices.
+    """Pivot a long table into matrices.
 
     Args:
-        rows: each with a `Contender`, the attributes of an item, and its scores; the baseline's as ``baseline_<name>``.
+        rows: each with the name of a ``contender``, attributes of an item, and its scores; the baseline's as
+            ``baseline_<name>``. Attributes and baseline are those of an item's first row.
+        measures: what is added to each score.
 
     Returns:
         Contenders and items in the order in which they come.
     """
-    items: dict[tuple[Any, ...], RowView] = {}
-    cells: list[tuple[Contender, tuple[Any, ...], RowView]] = []
-    for row in rows:
-        cells.append((row["contender"], tuple(row[name] for name in key), row))
-        items.setdefault(cells[-1][1], row)
-    contenders = list(dict.fromkeys(contender for contender, _, _ in cells))
-    number = {item: i for i, item in enumerate(items)}
-    shape = len(contenders), len(items)
-    asked = np.zeros(shape, bool)
-    scores = {name: np.full(shape, np.nan) for name in measures}
-    kept = {name: np.full(shape, None, object) for name in details}
-    for contender, item, row in cells:
-        at = contenders.index(contender), number[item]
-        asked[at] = True
-        for name, offset in measures.items():
-            if row[name] is not None:
-                scores[name][at] = row[name] + offset
-        for name in details:
-            kept[name][at] = row[name]
+    names, contender = _numbered(rows["contender"])
+    keys, item = _numbered(item_keys(rows, key))
+    first = rows.take(np.unique(item, return_index=True)[1])
+
+    def cells(values: np.ndarray, empty: Any) -> np.ndarray:
+        filled = np.full((len(names), len(keys)), empty, values.dtype)
+        filled[contender, item] = values
+        return filled
+
     return ScoreMatrix(
-        contenders,
-        ["/".join(item) for item in items],
-        {name: np.array([row[name] for row in items.values()], object) for name in attributes},
-        scores,
-        {
-            name: offset + np.array([row[f"baseline_{name}"] for row in items.values()], np.float64)  # None becomes NaN
-            for name, offset in measures.items()
-        },
-        asked,
-        kept,
+        [Contender.named(name) for name in names],
+        keys,
+        {name: _objects(first[name]) for name in attributes},
+        {name: cells(_floats(rows[name]) + offset, np.nan) for name, offset in measures.items()},
+        {name: _floats(first[f"baseline_{name}"]) + offset for name, offset in measures.items()},
+        cells(np.ones(len(rows), bool), False),
+        {name: cells(_objects(rows[name]), None) for name in details},
     )
+
+
+def item_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
+    """What the item of each row is called, for example ``<project>/<module>``."""
+    return pc.binary_join_element_wise(*(rows[name] for name in key), "/")
+
+
+def with_baseline(rows: pa.Table, baseline: pa.Table, key: Sequence[str], measures: Iterable[str]) -> pa.Table:
+    """Rows whose item the baseline knows, with its scores as ``baseline_<name>``."""
+    place = pc.index_in(item_keys(rows, key), item_keys(baseline, key).combine_chunks())
+    for name in measures:
+        rows = rows.append_column(f"baseline_{name}", baseline[name].take(place))
+    return rows.filter(pc.is_valid(place))
+
+
+def _numbered(values: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
+    """Distinct values in the order in which they come, and the number of each value, int64 [num_values]."""
+    encoded = values.combine_chunks().dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+
+def _floats(values: pa.ChunkedArray) -> np.ndarray:
+    """Null becomes NaN."""
+    found: np.ndarray = values.cast(pa.float64()).to_numpy()
+    return found
+
+
+def _objects(values: pa.ChunkedArray) -> np.ndarray:
+    """Null becomes None."""
+    return np.fromiter(values.to_pylist(), object, len(values))
 
 
 def _teams(measured: ScoreMatrix, items: np.ndarray) -> Iterator[tuple[Contender, list[int], np.ndarray, bool]]:

@@ -5,11 +5,21 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.names import LANGUAGES
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.scores import BEST, ComparisonRow, Contender, ScoreMatrix, compare, score_matrix
+from mlgo.compare.scores import (
+    BEST,
+    ComparisonRow,
+    Contender,
+    ScoreMatrix,
+    compare,
+    item_keys,
+    score_matrix,
+    with_baseline,
+)
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.functions import SHIPPED
 
@@ -26,6 +36,9 @@ GUARDED = "smaller of both"
 """What ships if each program is linked under the policy and under the heuristic, and the smaller file is kept."""
 
 _SIZE_LEVELS = ("-Oz", "-Os")
+_KEY = ("project", "program")
+_ROW_KEY = ("contender", *_KEY)
+
 ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", "num_foreign")
 """What is known of a linked file."""
 
@@ -36,22 +49,12 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    sizes: dict[tuple[str, tuple[str, str]], Row] = {}
-    for row in shipped.to_pylist():
-        one = sizes.setdefault((row["contender"], (row["project"], row["program"])), dict(row))
-        one |= {"folded": row["total"]} if row["folded"] else {name: row[name] for name in SHIPPED}
-    plain = {
-        program: {f"baseline_{name}": one[name] for name in FIGURES}
-        for (contender, program), one in sizes.items()
-        if contender == HEURISTIC
-    }
-    rows = [
-        {**one, **plain[program], "contender": policy}
-        for policy in policies
-        for (contender, program), one in sizes.items()
-        if contender == policy.name and program in plain
-    ]
-    return score_matrix(rows, ("project", "program"), dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
+    whole, folded = (shipped.filter(pc.field("folded") == one) for one in (False, True))
+    place = pc.index_in(item_keys(whole, _ROW_KEY), item_keys(folded, _ROW_KEY).combine_chunks())
+    sizes = whole.drop_columns("folded").append_column("folded", folded["total"].take(place))
+    rows = pa.concat_tables([sizes.slice(0, 0), *(sizes.filter(pc.field("contender") == p.name) for p in policies)])
+    rows = with_baseline(rows, sizes.filter(pc.field("contender") == HEURISTIC), _KEY, FIGURES)
+    return score_matrix(rows, _KEY, dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
 
 
 def ship_references(shipped: pa.Table) -> list[Contender]:
@@ -161,8 +164,10 @@ def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
 
 def ship_failures(shipped: pa.Table) -> list[Row]:
     """Rows of ``artifacts.SHIPPED_SIZES`` without sizes; of a program that fails both ways, the first."""
-    failed = [row for row in shipped.to_pylist() if row["failure"]]
-    return list({(row["contender"], row["project"], row["program"]): row for row in reversed(failed)}.values())[::-1]
+    failed = shipped.filter(pc.field("failure") != "")
+    places = np.unique(item_keys(failed, _ROW_KEY).to_pylist(), return_index=True)[1]
+    rows: list[Row] = failed.take(np.sort(places)).to_pylist()
+    return rows
 
 
 def _one_by_one(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:

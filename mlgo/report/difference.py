@@ -8,13 +8,14 @@ from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.headline import SHIP_COLUMNS, main_learner
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Gain, by_project, differences, gains
-from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import Contender, ScoreMatrix
 from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.errors import ArtifactError, ConfigError
@@ -71,8 +72,8 @@ class Side:
 
     def objects(self, seeds: Sequence[int]) -> ScoreMatrix:
         """Modules under the same."""
-        rows = [row for row in self.results.to_pylist() if row["policy"] == self.learner and row["seed"] in seeds]
-        return module_scores(list(policy_rows(sorted(rows, key=lambda row: int(row["seed"])))))
+        chosen = (pc.field("policy") == self.learner) & pc.field("seed").isin(seeds)
+        return policy_scores(self.results.filter(chosen).sort_by("seed"))
 
 
 def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = "") -> list[Difference]:

@@ -8,12 +8,22 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
-from mlgo.compare.modules import policy_rows
-from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, ItemSubset, compare, score_matrix
+from mlgo.compare.modules import with_contenders
+from mlgo.compare.scores import (
+    ALL,
+    BEST,
+    ComparisonRow,
+    Contender,
+    ItemSubset,
+    compare,
+    score_matrix,
+    with_baseline,
+)
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.pages import RenderedPage, Table, count_column, gain_column, render, text_column
@@ -32,17 +42,15 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[C
     """Compare all variants and policies with the heuristic and the best known, on the modules of the search."""
     if measure not in HEADROOM.names:
         raise ArtifactError(f"the search for smaller code knows nothing of {measure}; name a size of objects")
-    variants = headroom.to_pylist()
-    plain = {(row["project"], row["module"]): row[measure] for row in variants if row["variant"] == HEURISTIC}
-    if not plain:
+    key = ("project", "module")
+    variants = headroom.rename_columns({"variant": "contender"})
+    plain = variants.filter(pc.field("contender") == HEURISTIC)
+    if not len(plain):
         raise ArtifactError("the headroom table holds no module; raise headroom.max_questions and run: make headroom")
-    rows = [
-        *({**row, "contender": Contender(row["variant"])} for row in variants),
-        *(row for row in policy_rows(results.to_pylist()) if (row["project"], row["module"]) in plain),
-    ]
-    for row in rows:
-        row[f"baseline_{measure}"] = plain[row["project"], row["module"]]
-    measured = score_matrix(rows, ("project", "module"), {measure: 0.0}, ("project", "module", "language"))
+    columns = [*key, "language", "contender", measure]
+    tables = [one.select(columns) for one in (variants, with_contenders(results))]
+    rows = pa.concat_tables(tables, promote_options="default")
+    measured = score_matrix(with_baseline(rows, plain, key, [measure]), key, {measure: 0.0}, (*key, "language"))
     scores = measured.scores[measure]
     best = np.fmin.reduce(scores, axis=0)
     measured = measured.with_contender(BEST, {measure: best})

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mlgo.compare.headline import Headline, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.modules import SCOPES, module_scores, policy_rows
+from mlgo.compare.modules import SCOPES, policy_scores
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import measured_programs
 from mlgo.host.tasks.task import get_task
@@ -91,7 +91,7 @@ def compare_policy(
         shipped: ``artifacts.SHIPPED_SIZES``.
         course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
     """
-    modules = module_scores(list(policy_rows(results.to_pylist())))
+    modules = policy_scores(results)
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)

@@ -14,6 +14,7 @@ from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_json
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, Lineage, PolicyName
 from mlgo.compare.inference import Bootstrap, compare_scores
+from mlgo.compare.modules import with_contenders
 from mlgo.compare.scores import ALL, ComparisonRow, Contender, corrected, score_matrix
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.errors import ArtifactError
@@ -141,9 +142,9 @@ def _cell(
     cell: pa.Table, trained: str, tested: str, split: str, measure: str, bootstrap: Bootstrap, title: str
 ) -> ComparisonRow:
     key = ("project", "module")
-    rows = cell.sort_by([("seed", "ascending"), *((name, "ascending") for name in key)]).to_pylist()
-    told = ({**row, "contender": Contender.policy(trained, row["seed"])} for row in rows)
-    measured = score_matrix(told, key, {measure: get_measure(measure).offset}, key)
+    rows = cell.sort_by([(name, "ascending") for name in ("seed", *key)])
+    rows = with_contenders(rows.append_column("policy", pa.repeat(trained, len(rows))))
+    measured = score_matrix(rows, key, {measure: get_measure(measure).offset}, key)
     if not measured.keys or not measured.asked.all():
         raise ArtifactError(
             f"{title}: the seeds of {trained} were not tested on the same modules of {tested}; delete "

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims, compare, policies_on
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
@@ -33,7 +33,7 @@ def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstra
         By class, the smallest modules first, then by learner; the class is the row's scope. Classes without modules are
         left out.
     """
-    measured = module_scores(list(policy_rows(results.to_pylist())))
+    measured = policy_scores(results)
     judged = split or measured.judged
     policies = policies_on(measured, judged, measure)
     classes = list(_classes(policies_on(measured, judged, _CLASSED_BY)))

@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, corrected, whole
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
@@ -145,8 +146,7 @@ def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatri
         units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
         measured = units.only(policies)
         return replace(measured, scores={point.measure: measured.scores[point.measure]})
-    rows = [row for table in tables for row in read_table(table, RESULTS).to_pylist()]
-    return module_scores(list(policy_rows(rows)), names=[point.measure])
+    return policy_scores(pa.concat_tables([read_table(table, RESULTS) for table in tables]), [point.measure])
 
 
 def _failure(folder: Path) -> str | None:

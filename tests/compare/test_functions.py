@@ -9,7 +9,6 @@ from mlgo.base.artifacts import FUNCTIONS
 from mlgo.compare.functions import BEST, function_rows, measured_functions
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.modules import module_scores
-from mlgo.compare.scores import Contender
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.report.render import _function_scatter
@@ -32,7 +31,7 @@ def measured(contender):
         failed = (module, contender) == ("d", "p-s0")
         rows.append(
             {
-                **{"contender": Contender.named(contender), "project": "x", "module": module, "language": "c"},
+                **{"contender": contender, "project": "x", "module": module, "language": "c"},
                 **dict.fromkeys(("num_questions", "num_inlined", "truncated", "failure", "message")),
                 **{"split": "train" if module == "elsewhere" else "test", "spill_cost": None if failed else cost},
                 "baseline_spill_cost": sum(float(by.get("heuristic", 0)) for by in functions.values()),
@@ -57,7 +56,7 @@ def table(*advisors):
 
 @pytest.fixture
 def functions():
-    both = module_scores([*measured("p-s0"), *measured("lightest")], names=["spill_cost"])
+    both = module_scores(pa.Table.from_pylist([*measured("p-s0"), *measured("lightest")]), ["spill_cost"])
     return both, measured_functions(both, SPILL_COST, table("heuristic", "lightest"), table("p-s0"))
 
 
@@ -122,7 +121,9 @@ def test_best_of_all_by_hand(rows):
 
 
 def test_without_functions():
-    one = module_scores([row for row in measured("lightest") if row["module"] == "c"], names=["spill_cost"])
+    one = module_scores(
+        pa.Table.from_pylist([row for row in measured("lightest") if row["module"] == "c"]), ["spill_cost"]
+    )
     functions = measured_functions(one, SPILL_COST, table("heuristic"), table())
     row, best = by_name(function_rows(functions, one, SPILL_COST, Bootstrap(200, 0.95, 0))).values()
     assert counts(row) == counts(best) == (0, 0, 0, 0, 0)

@@ -16,7 +16,7 @@ from mlgo.compare.modules import (
     ratios,
     standouts,
 )
-from mlgo.compare.scores import ComparisonRow, Contender, ScoreMatrix, by_contender, compare, corrected
+from mlgo.compare.scores import ComparisonRow, ScoreMatrix, by_contender, compare, corrected
 from mlgo.errors import ArtifactError
 from mlgo.report.metrics import metrics
 
@@ -170,7 +170,7 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
     """Three modules of one project gain a tenth each, one of another nothing: of 2 projects each may be drawn twice."""
     rows = [
         {
-            "contender": Contender.policy("es", 0),
+            "contender": "es-s0",
             "project": project,
             "module": f"{i}.c",
             "language": "c",
@@ -181,7 +181,7 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
         }
         for i, project in enumerate("aaab")
     ]
-    measured = module_scores(rows, names=["text_bytes"])
+    measured = module_scores(pa.Table.from_pylist(rows), ["text_bytes"])
     whole, *_ = compare(measured, module_scopes, BOOTSTRAP)
     one = whole.by("text_bytes")
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))

@@ -12,7 +12,7 @@ from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.executed import Programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
-from mlgo.compare.modules import module_scores, policy_rows
+from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.errors import ArtifactError
@@ -44,7 +44,7 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
     )
     contender, objective = Contender.policy(*policy), origin["compile"]["objective"]
     programs = complete_programs(measured_programs(shipped, [contender]))
-    modules = module_scores(list(policy_rows(results.to_pylist())), names=[objective])
+    modules = policy_scores(results, [objective])
     ran = _ran(policy, weights, folder)
     known = {
         **{name: origin[name] for name in _SETTINGS},
