@@ -1,8 +1,8 @@
-"""What a run shows to a strict reader: what ships first, projects as the unit, the seeds of a learner together."""
+"""Headline results: linked sizes first, one observation per project, the seeds of a learner together."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -62,6 +62,55 @@ class HeadlineRow:
         """The answer, with its interval over projects and seeds."""
         found: Gain = getattr(self.comparison, self.kind)
         return found
+
+
+class _Line(NamedTuple):
+    """What is asked of one row of comparisons."""
+
+    scope: str
+    measure: str
+    asked: str
+    items: str = "programs"
+    kind: Kind = "total"
+    claimed: bool = False
+    brief: bool = False
+
+    def answer(self, row: ComparisonRow) -> HeadlineRow:
+        return HeadlineRow(
+            self.asked,
+            self.kind,
+            row.by(self.measure),
+            self.items,
+            row.contender,
+            self.claimed,
+            self.claimed or self.brief,
+        )
+
+
+_SIZE = measures.DEFAULT.name
+_LINES = (
+    _Line(PROGRAMS, "total", "what ships, in total", claimed=True),
+    _Line(PROGRAMS, "total", "what ships, geometric mean of projects", kind="geomean", brief=True),
+    _Line(PROGRAMS, "total", "what ships, median project", kind="median"),
+    *(
+        _Line(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", claimed=True)
+        for language, title in LANGUAGE_TITLES.items()
+    ),
+    _Line(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", brief=True),
+    _Line(BEST_LEVEL, "total", f"against the {BEST_LEVEL} for each program", claimed=True),
+    _Line(PROGRAMS, "folded", "what ships, identical code folded"),
+    _Line(PROGRAMS, "compressed", "what ships, compressed by zstd", brief=True),
+    _Line(PROGRAMS, "text", "what ships, text alone"),
+    _Line(PROGRAMS, "read_only", "what ships, constants alone"),
+    _Line(PROGRAMS, "unwind", "what ships, unwind tables alone"),
+    _Line("modules", _SIZE, "objects, in total", "modules", claimed=True),
+    *(
+        _Line(f"modules {language}", _SIZE, f"{title} objects, in total", "modules")
+        for language, title in LANGUAGE_TITLES.items()
+    ),
+    _Line("executed", "instructions", "executed instructions, geometric mean", kind="geomean", brief=True),
+)
+"""The lines of the table, in order; those without a row are left out."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +189,7 @@ def headline(
     others = compare(levels.only(levels.references), all_programs, bootstrap, together=False, split=split)
     return Headline(
         told[PROGRAMS].contender,
-        list(_answers(told)),
+        [line.answer(told[line.scope]) for line in _LINES if line.scope in told],
         {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
         [
             HeadlineRow(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
@@ -162,44 +211,3 @@ def _rows(
             yield f"{scope} {name}", scores.where(language=name)
 
     return compare(measured, scopes, bootstrap, split=split)
-
-
-def _answers(told: dict[str, ComparisonRow]) -> Iterator[HeadlineRow]:
-    def answer(
-        scope: str,
-        measure: str,
-        asked: str,
-        items: str,
-        kind: Kind = "total",
-        claimed: bool = False,
-        brief: bool = False,
-    ) -> HeadlineRow:
-        row = told[scope]
-        return HeadlineRow(asked, kind, row.by(measure), items, row.contender, claimed, claimed or brief)
-
-    yield answer(PROGRAMS, "total", "what ships, in total", "programs", claimed=True)
-    yield answer(PROGRAMS, "total", "what ships, geometric mean of projects", "programs", "geomean", brief=True)
-    yield answer(PROGRAMS, "total", "what ships, median project", "programs", "median")
-    for language, title in LANGUAGE_TITLES.items():
-        if f"{PROGRAMS} {language}" in told:
-            yield answer(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", "programs", claimed=True)
-    yield answer(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", "programs", brief=True)
-    if BEST_LEVEL in told:
-        yield answer(BEST_LEVEL, "total", f"against the {BEST_LEVEL} for each program", "programs", claimed=True)
-    for figure, title in (
-        ("folded", "identical code folded"),
-        ("compressed", "compressed by zstd"),
-        ("text", "text alone"),
-        ("read_only", "constants alone"),
-        ("unwind", "unwind tables alone"),
-    ):
-        yield answer(PROGRAMS, figure, f"what ships, {title}", "programs", brief=figure == "compressed")
-    if "modules" in told:
-        size = measures.DEFAULT.name
-        yield answer("modules", size, "objects, in total", "modules", claimed=True)
-        for language, title in LANGUAGE_TITLES.items():
-            if f"modules {language}" in told:
-                yield answer(f"modules {language}", size, f"{title} objects, in total", "modules")
-    if "executed" in told:
-        asked = "executed instructions, geometric mean"
-        yield answer("executed", "instructions", asked, "programs", "geomean", brief=True)

@@ -6,10 +6,9 @@ step is written out in ``docs/statistics.md``.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -57,6 +56,17 @@ class Tally(NamedTuple):
     smaller: int = 0
     equal: int = 0
     larger: int = 0
+
+
+def gain_keys(prefix: str, name: str) -> dict[str, str]:
+    """Keys of a gain in percent with its interval, for `Comparison.figures`."""
+    ends = {"gain": "value", "low": "low", "high": "high"}
+    return {f"{prefix}{end}_percent": f"{name}.{part}%" for end, part in ends.items()}
+
+
+def percent(share: float | None, digits: int = 4) -> float | None:
+    """A share in percent, for JSON and CSV; what lies beyond the digits is noise and may differ between machines."""
+    return None if share is None else round(100.0 * share, digits) + 0.0  # + 0.0 turns a negative zero into 0
 
 
 def tally_keys(prefix: str, name: str) -> dict[str, str]:
@@ -186,13 +196,34 @@ class Comparison:
         return replace(self, corrected_p=None, num_tests=0)
 
     def figures(self, keys: Mapping[str, str]) -> Row:
-        """Some of it as plain values, for JSON: by key, the dotted name of the figure."""
-        return {key: attrgetter(name)(self) for key, name in keys.items()}
+        """Some of it as plain values, for JSON.
+
+        Args:
+            keys: dotted name of each figure, by its key. Those of shares end in ``%``, those of p-values in ``~``: they
+                are rounded, and left out where nothing is known.
+        """
+        known = {key: (_reach(self, name.rstrip("%~")), _ROUNDED.get(name[-1])) for key, name in keys.items()}
+        return {
+            key: value if rounded is None else rounded(value)
+            for key, (value, rounded) in known.items()
+            if rounded is None or value is not None
+        }
 
     def record(self) -> Row:
         """All of it as plain values, for JSON."""
         plain = {name: one._asdict() if hasattr(one, "_asdict") else one for name, one in vars(self).items()}
         return {**plain, "num_projects": self.num_projects, "verdict": self.verdict}
+
+
+_ROUNDED: Mapping[str, Callable[[float], float | None]] = {"%": percent, "~": lambda p: float(f"{p:.4g}")}
+
+
+def _reach(one: Comparison, name: str) -> Any:
+    """A figure by its dotted name; None where a part of the way is None."""
+    found: Any = one
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def compare_scores(
@@ -371,11 +402,7 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[G
         return [Gain()] * 3
     logs = log_ratios(after, before).mean(axis=0)
     points = _points(after.mean(axis=0)[None], before[None], logs[None])[:, 0].tolist()
-    if not bootstrap.resamples or len(before) < 2:
-        return [Gain(point) for point in points]
-    low, high = interval(resampled(after, before, bootstrap), bootstrap.confidence, len(before))
-    ends = zip(points, low.tolist(), high.tolist(), strict=True)
-    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+    return _with_intervals(points, lambda: resampled(after, before, bootstrap), len(before), bootstrap)
 
 
 def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
@@ -389,14 +416,21 @@ def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, boots
     """
     if not len(before):
         return [Gain()] * 3
-    ours, theirs = (gains(after, before, replace(bootstrap, resamples=0)) for after in (first, second))
+    ours, theirs = (gains(after, before, POINTS_ONLY) for after in (first, second))
     points = [float(one.value or 0.0) - float(other.value or 0.0) for one, other in zip(ours, theirs, strict=True)]
-    if not bootstrap.resamples or len(before) < 2:
+    both = (first, second)  # one generator draws for each of them
+    return _with_intervals(
+        points, lambda: np.subtract(*(resampled(one, before, bootstrap) for one in both)), len(before), bootstrap
+    )
+
+
+def _with_intervals(
+    points: Sequence[float], draw: Callable[[], np.ndarray], num_projects: int, bootstrap: Bootstrap
+) -> list[Gain]:
+    if not bootstrap.resamples or num_projects < 2:
         return [Gain(point) for point in points]
-    drawn = resampled(first, before, bootstrap) - resampled(second, before, bootstrap)  # one generator draws both
-    low, high = interval(drawn, bootstrap.confidence, len(before))
-    ends = zip(points, low.tolist(), high.tolist(), strict=True)
-    return [Gain(point, min(below, point), max(above, point)) for point, below, above in ends]
+    ends = np.transpose(interval(draw(), bootstrap.confidence, num_projects)).tolist()
+    return [Gain(point, min(low, point), max(high, point)) for point, (low, high) in zip(points, ends, strict=True)]
 
 
 def by_project(scores: np.ndarray, number: np.ndarray) -> np.ndarray:

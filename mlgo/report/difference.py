@@ -1,10 +1,10 @@
 """Two trainings compared: by how much one gains more than the other, over the same projects and seeds."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
-from mlgo.report.pages import Column, RenderedPage, Table, gain_column, text_column
+from mlgo.report.pages import Column, RenderedPage, Table, gain_column, table_page, text_column
 
 _SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.items()}}
 
@@ -43,7 +43,7 @@ class Difference:
     seeds: Sequence[int]
     num_items: int
     num_projects: int
-    items: Literal["programs", "modules"]
+    items: str
 
 
 @dataclass(frozen=True)
@@ -85,56 +85,53 @@ def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = 
             f"{sorted(second.seeds)}; evaluate policies of the same seeds"
         )
     split = split or judged_split(first.shipped["split"].to_pylist())
-    ships = _Pair.of(first.programs(seeds), second.programs(seeds), "total", split, seeds)
-    objects = _Pair.of(first.objects(seeds), second.objects(seeds), measures.DEFAULT.name, split, seeds)
-    return [*_lines(ships, "what ships", "programs", bootstrap), *_lines(objects, "objects", "modules", bootstrap)]
+    return [
+        line
+        for asked, items, measure, of in (
+            ("what ships", "programs", "total", Side.programs),
+            ("objects", "modules", measures.DEFAULT.name, Side.objects),
+        )
+        for line in _lines(asked, items, _pair(of(first, seeds), of(second, seeds), measure, split), seeds, bootstrap)
+    ]
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """Scores of the same items under both."""
+class _Pair(NamedTuple):
+    """Scores of the same items under both, float64 [2, num_seeds, num_items]."""
 
     scores: np.ndarray
     baseline: np.ndarray
-    attributes: Mapping[str, np.ndarray]
-    seeds: Sequence[int]
-
-    @classmethod
-    def of(cls, first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str, seeds: Sequence[int]) -> "_Pair":
-        """Bring both together, item by item."""
-        found, theirs = _positions(first, split), _positions(second, split)
-        keys = [key for key in found if key in theirs]
-        if not keys:
-            raise ArtifactError(f"no {split} project was measured under both; evaluate both on the same corpus")
-        at = [found[key] for key in keys]
-        sides = [(first, at), (second, [theirs[key] for key in keys])]
-        before, again = (side.baseline[measure][where] for side, where in sides)
-        for key, a, b in zip(keys, before, again, strict=True):
-            if a != b and np.isfinite([a, b]).all():
-                raise ArtifactError(
-                    f"{key} has {a:,.0f} bytes under the heuristic in the first run and {b:,.0f} in the second; "
-                    "compare runs of the same corpus, compiler and options"
-                )
-        scores = np.stack([side.scores[measure][:, where] for side, where in sides])
-        usable = np.isfinite(scores).all(axis=(0, 1)) & np.isfinite(before) & (before > 0)
-        attributes = {name: first.items[name][at][usable] for name in ("project", "language")}
-        return cls(scores[..., usable], before[usable], attributes, seeds)
+    project: np.ndarray
+    language: np.ndarray
 
 
-def _positions(measured: ScoreMatrix, split: str) -> dict[str, int]:
-    """Number of each item of a split, by its key."""
-    return {key: at for at, key in enumerate(measured.keys) if measured.items["split"][at] == split}
+def _pair(first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str) -> _Pair:
+    """Bring both together, item by item."""
+    sides = (first, second)
+    ours, theirs = ({side.keys[i]: i for i in np.flatnonzero(side.where(split=split)).tolist()} for side in sides)
+    keys = [key for key in ours if key in theirs]
+    if not keys:
+        raise ArtifactError(f"no {split} project was measured under both; evaluate both on the same corpus")
+    places = [[place[key] for key in keys] for place in (ours, theirs)]
+    before, again = (side.baseline[measure][place] for side, place in zip(sides, places, strict=True))
+    for key, a, b in zip(keys, before, again, strict=True):
+        if a != b and np.isfinite([a, b]).all():
+            raise ArtifactError(
+                f"{key} has {a:,.0f} bytes under the heuristic in the first run and {b:,.0f} in the second; "
+                "compare runs of the same corpus, compiler and options"
+            )
+    scores = np.stack([side.scores[measure][:, place] for side, place in zip(sides, places, strict=True)])
+    usable = np.isfinite(scores).all(axis=(0, 1)) & np.isfinite(before) & (before > 0)
+    project, language = (first.items[name][places[0]][usable] for name in ("project", "language"))
+    return _Pair(scores[..., usable], before[usable], project, language)
 
 
-def _lines(
-    pair: _Pair, asked: str, items: Literal["programs", "modules"], bootstrap: Bootstrap
-) -> Iterator[Difference]:
+def _lines(asked: str, items: str, pair: _Pair, seeds: Sequence[int], bootstrap: Bootstrap) -> Iterator[Difference]:
     """In total and by project, then in total by language."""
     for language, title in _SCOPES.items():
-        chosen = np.array([language in ("", one) for one in pair.attributes["language"]], bool)
+        chosen = np.array([language in ("", one) for one in pair.language], bool)
         if not chosen.any():
             continue
-        number = np.unique(pair.attributes["project"][chosen].astype(str), return_inverse=True)[1]
+        number = np.unique(pair.project[chosen].astype(str), return_inverse=True)[1]
         before = by_project(pair.baseline[None, chosen], number)[0]
         sides = [by_project(scores[:, chosen], number) for scores in pair.scores]
         together = [gains(after, before, POINTS_ONLY) for after in sides]
@@ -147,7 +144,7 @@ def _lines(
                 _value(together[1][at]),
                 found[at],
                 sum(_value(a[at]) > _value(b[at]) for a, b in zip(*by_seed, strict=True)),
-                pair.seeds,
+                seeds,
                 int(chosen.sum()),
                 len(before),
                 items,
@@ -170,16 +167,12 @@ def show(args: argparse.Namespace) -> RenderedPage:
         raise ConfigError("mlgo report difference needs --against DIR, the folder of the results to compare with")
     first, second = (read_side(folder, args.learner or "") for folder in (args.data, args.against))
     found = compare_sides(first, second, bootstrap_of(args.preset))
-    head = [
+    head = (
         f"First: {first.learner} of {args.data}. Second: {second.learner} of {args.against}. "
         f"Seeds {', '.join(map(str, found[0].seeds))}."
-    ]
-    table = difference_table(found)
-    return RenderedPage(
-        "\n".join([*head, "", table.aligned(), "", _NOTE]),
-        {"first": str(args.data), "second": str(args.against), "lines": [asdict(one) for one in found]},
-        "\n".join([*head, "", table.markdown(), "", _NOTE, ""]),
     )
+    record = {"first": str(args.data), "second": str(args.against), "lines": [asdict(one) for one in found]}
+    return table_page(difference_table(found), _NOTE, record, head)
 
 
 def read_side(data: Path, learner: str = "") -> Side:

@@ -172,6 +172,12 @@ class Table:
         return markdown([[column.title for column in self.columns], *self.cells(PLAIN)])
 
 
+def table_page(table: Table, note: str, record: Any, head: str = "") -> RenderedPage:
+    """A page of one table, with a note beneath it; the same as Markdown."""
+    text, page = ("\n\n".join(filter(None, [head, one, note])) for one in (table.aligned(), table.markdown()))
+    return RenderedPage(text, record, f"{page}\n")
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows of text for a terminal: columns aligned; all rows have as many cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -261,8 +267,3 @@ def _plotly_script() -> Markup:
     from plotly.offline import get_plotlyjs  # here, since tables in a terminal need none of it
 
     return Markup(get_plotlyjs())
-
-
-def percent(share: float | None, digits: int = 4) -> float | None:
-    """A share in percent, for JSON and CSV; what lies beyond the digits is noise and may differ between machines."""
-    return None if share is None else round(100.0 * share, digits) + 0.0  # + 0.0 turns a negative zero into 0

@@ -9,7 +9,7 @@ import numpy as np
 from mlgo.base.names import PolicyName
 from mlgo.compare.trainings import BUDGETS, BudgetCurve, Curve, budget_curves, read_curves
 from mlgo.errors import ArtifactError
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, table_page, text_column
 
 _NOTE = (
     "Reward of the best policy that a training has found within so many compiles, validations included: median over "
@@ -25,12 +25,11 @@ def show(args: argparse.Namespace) -> RenderedPage:
     found = budget_curves(read_curves(folder, names))
     if not found:
         raise ArtifactError(f"{folder} holds no training that compiles; run: snakemake --cores all train")
-    table = budget_table(found)
     record = [
         {"learner": one.learner, "seeds": one.seeds, "gains": {budget: _known(one, budget) for budget in BUDGETS}}
         for one in found
     ]
-    return RenderedPage(f"{table.aligned()}\n\n{_NOTE}", record, f"{table.markdown()}\n\n{_NOTE}\n")
+    return table_page(budget_table(found), _NOTE, record)
 
 
 def budget_page(curves: Sequence[Curve]) -> str:

@@ -14,7 +14,7 @@ from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims, compare, policies_on
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, table_page, text_column
 
 BOUNDS = (1_000, 3_000, 10_000, 30_000, 100_000)
 """Bytes of text under the heuristic, up to which a module belongs to a class; about equal steps of a logarithm."""
@@ -60,12 +60,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     """The table; the same as Markdown."""
     results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     rows = compare_by_size(results, args.split, args.measure, bootstrap_of(args.preset))
-    table = size_table(rows)
-    return RenderedPage(
-        f"{table.aligned()}\n\n{_NOTE}",
-        [record for row in rows for record in row.records()],
-        f"{table.markdown()}\n\n{_NOTE}\n",
-    )
+    return table_page(size_table(rows), _NOTE, [record for row in rows for record in row.records()])
 
 
 def size_page(rows: Sequence[ComparisonRow]) -> str:

@@ -14,12 +14,11 @@ from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import Settings, SweepConfig
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
-from mlgo.compare.inference import Bootstrap, Gain
+from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
 from mlgo.report import figures
-from mlgo.report.metrics import percents
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, percent, render, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, render, text_column
 from mlgo.research.costs import Cost, cost_of_seeds, experiment_costs
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
@@ -159,10 +158,15 @@ def study_record(
 
 def _figures(point: Point, split: str, digits: int) -> Row:
     one = point.rows[split].by(point.measure)
+
+    def percents(prefix: str, gain: Gain) -> Row:
+        ends = zip(("gain", "low", "high"), gain, strict=True)
+        return {f"{prefix}{end}_percent": percent(share, digits) for end, share in ends}
+
     return {
         **one.figures({"modules": "num_compared", "failed": "num_failed", "projects": "num_projects"}),
-        **percents("", one.geomean, digits),
-        **percents("total_", one.total, digits),
+        **percents("", one.geomean),
+        **percents("total_", one.total),
         "gain_percent_by_seed": {
             str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
             for row in point.by_seed[split]
