@@ -54,7 +54,7 @@ PAGES = {
         "by how much one run gains more than another",
     ),
     "scoreboard": _Page(
-        "research.scoreboard_page",
+        "research.scoreboard",
         ("split", "measure", "markdown", "preset"),
         "what each learner gains, and at what cost",
     ),

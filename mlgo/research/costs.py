@@ -8,6 +8,7 @@ from mlgo.base.names import PolicyName
 from mlgo.base.registry import Kind
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost, read_experiments
+from mlgo.report.pages import Column, Table, count_column, render, text_column
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,29 @@ def experiment_costs(work: Path) -> list[Cost]:
     if not found:
         raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")
     return [cost_of(name, list(costs.values())) for name, costs in found.items()]
+
+
+def render_costs(costs: Sequence[Cost]) -> str:
+    """The page of what every point cost on this machine, which differs from run to run."""
+    return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
+
+
+def cost_table(costs: Sequence[Cost], what: str) -> Table:
+    """Costs of points or experiments, all trainings together."""
+    columns = [text_column(what, lambda one: one.name), count_column("trainings", lambda one: one.trainings)]
+    return Table([*columns, *cost_columns(mean=False)], costs)
+
+
+def cost_columns(mean: bool) -> list[Column]:
+    """Evaluations, compiles, share of the trees and minutes; means over the trainings, or sums."""
+
+    def number(one: Cost, value: float, digits: int, lower_bound: bool = True) -> str:
+        least = "" if one.complete or not lower_bound else "≥ "
+        return f"{least}{value / (one.trainings if mean else 1):,.{digits}f}"
+
+    return [
+        Column("evaluations", lambda one, style: number(one, one.evaluations, 0, lower_bound=False)),
+        Column("compiles", lambda one, style: number(one, one.compiles, 0)),
+        Column("by trees", lambda one, style: style.share(one.saved)),
+        Column("minutes", lambda one, style: number(one, one.seconds / 60, 1)),
+    ]

@@ -19,7 +19,7 @@ from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
 from mlgo.report import figures
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, render, text_column
-from mlgo.research.costs import Cost, cost_of_seeds, experiment_costs
+from mlgo.research.costs import Cost, cost_columns, cost_of_seeds, cost_table, experiment_costs
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
 from mlgo.research.study import importances, trials_from_points
@@ -80,11 +80,6 @@ def render_sweep(
     )
 
 
-def render_costs(costs: Sequence[Cost]) -> str:
-    """The page of what every point cost on this machine, which differs from run to run."""
-    return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
-
-
 def show(args: argparse.Namespace) -> RenderedPage:
     """All points with costs as means over the seeds, or what DVC's experiments cost."""
     if args.experiments:
@@ -96,7 +91,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     known = read_json(path)
     records, seeds = known["points"], known["seeds"]
     costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
-    columns = _columns(records, seeds) + [_of_cost(column, costs) for column in _cost_columns(mean=True)[1:]]
+    columns = _columns(records, seeds) + [_of_cost(column, costs) for column in cost_columns(mean=True)[1:]]
     lines = [Table(columns, records).aligned()]
     if "study" in known:
         lines += ["", Table(_trial_columns(known["study"]), known["study"]["trials"]).aligned(), ""]
@@ -228,12 +223,6 @@ def _progress(study: RowView) -> go.Figure:
     return figures.chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
 
 
-def cost_table(costs: Sequence[Cost], what: str) -> Table:
-    """Costs of points or experiments, all trainings together."""
-    columns = [text_column(what, lambda one: one.name), count_column("trainings", lambda one: one.trainings)]
-    return Table([*columns, *_cost_columns(mean=False)], costs)
-
-
 def _keys(records: Sequence[RowView]) -> list[str]:
     return list(dict.fromkeys(key for one in records for key in one["settings"]))
 
@@ -276,21 +265,6 @@ def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
         Column(f"{last} projects with less / more", tally),
         text_column(f"verdict, {last}", lambda one: one[last]["finding"] if last in one else one["state"]),
         count_column("compiles asked for", lambda one: one["evaluations"]),
-    ]
-
-
-def _cost_columns(mean: bool) -> list[Column]:
-    """Evaluations, compiles, share of the trees and minutes; means over the trainings, or sums."""
-
-    def number(one: Cost, value: float, digits: int, lower_bound: bool = True) -> str:
-        least = "" if one.complete or not lower_bound else "≥ "
-        return f"{least}{value / (one.trainings if mean else 1):,.{digits}f}"
-
-    return [
-        Column("evaluations", lambda one, style: number(one, one.evaluations, 0, lower_bound=False)),
-        Column("compiles", lambda one, style: number(one, one.compiles, 0)),
-        Column("by trees", lambda one, style: style.share(one.saved)),
-        Column("minutes", lambda one, style: number(one, one.seconds / 60, 1)),
     ]
 
 

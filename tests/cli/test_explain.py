@@ -5,8 +5,7 @@ import json
 import pytest
 
 from mlgo.corpus.store import Module
-from mlgo.research.commands.explain import _text
-from mlgo.research.explanation import Departure, Explanation, Regression
+from mlgo.research.commands.explain import Departure, Explanation, Regression, _text
 from tests.compare.conftest import make_world
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import MLGO
 from tests.conftest import WITHIN_S, processes_naming
-from tests.research.lit.cases import ANSWERS, INLINE, MUTUAL, write_tests
+from tests.research.lit_cases import ANSWERS, INLINE, MUTUAL, write_tests
 
 
 def test_outcomes_and_status(mlgo, tmp_path):

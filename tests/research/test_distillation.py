@@ -1,5 +1,7 @@
 """Trees fitted to a policy's answers, on questions whose tree is known."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from mlgo.host.actions import Observation
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.research.distillation import Leaf, Taught, agreement, distil, taught_questions
+from mlgo.research.commands.distill import Leaf, Taught, agreement, distil, taught_questions
 
 TASK = "inline-size"
 
@@ -47,7 +49,7 @@ def test_agreement_by_hand():
     found = agreement(tree, taught([(0, 0, 1), (1, 0, 3), (2, 0, -4), (9, 0, -2)]))
     assert (found.questions, found.equal, found.equal_by_margin, found.recorded_equal) == (4, 0.75, 0.6, 0.5)
     assert found.leaves == [Leaf(1, 3, pytest.approx(2 / 3)), Leaf(0, 1, 1.0)]
-    assert found.record()["leaves"][1] == {"answer": 0, "questions": 1, "equal": 1.0}
+    assert asdict(found)["leaves"][1] == {"answer": 0, "questions": 1, "equal": 1.0}
     assert agreement(tree, taught([(0, 0, 1)])).leaves[1] == Leaf(0, 0, 1.0)
 
 

@@ -16,7 +16,7 @@ from mlgo.host.toolchain import Quirks
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.research.explanation import SHOWN_FEATURES, Regression, explain_regressions, worst_regressions
+from mlgo.research.commands.explain import SHOWN_FEATURES, Regression, explain_regressions, worst_regressions
 from tests.evaluate.test_headroom import ONE_FLIP
 
 MODULE = Module("p", "m.c", "c", "test", "a" * 64)

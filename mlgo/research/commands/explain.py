@@ -2,25 +2,251 @@
 
 import argparse
 import os
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import MODULES, RESULTS, read_table
 from mlgo.base.config import judged_split
+from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
-from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.corpus.store import Module, load_modules, unpack_bitcode
+from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.training import needed_copies
+from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Binary
-from mlgo.host.tasks.task import get_task, settings_for_policy
-from mlgo.host.toolchain import find_toolchain
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.advisors import RecordedAdvisor
+from mlgo.host.tasks.task import Task, get_task, settings_for_policy
+from mlgo.host.toolchain import Quirks, find_toolchain
+from mlgo.policy.advisors import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.report.importance import feature_importances
-from mlgo.research.explanation import SHOWN_FEATURES, Departure, Explanation, explain_regressions, worst_regressions
+
+SHOWN_FEATURES = (
+    "callee_users",
+    "cost_estimate",
+    "callsite_cost",
+    "caller_basic_block_count",
+    "callee_basic_block_count",
+    "last_call_to_static_bonus",
+)
+"""What is said of a call: uses of the callee, LLVM's two estimates of what inlining costs, blocks on both sides, and
+whether this is the only call of a local function (see llvm/include/llvm/Analysis/InlineModelFeatureMaps.h)."""
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A module that a policy makes larger."""
+
+    module: Module
+    heuristic_bytes: int
+    policy_bytes: int
+
+
+@dataclass(frozen=True)
+class Departure:
+    """One departure from the heuristic, taken back.
+
+    Attributes:
+        question: number of the first question it concerns, from 0.
+        times: questions that look the same and were answered together.
+        logit: the policy's output; above 0 it inlines.
+        change_bytes: size after the flip minus size under the policy; None when the compile failed.
+        failure: kind of failure, empty on success.
+        features: what is known of the call, see `SHOWN_FEATURES`.
+    """
+
+    question: int
+    times: int
+    policy_answer: int
+    heuristic_answer: int
+    logit: float
+    change_bytes: int | None
+    failure: str
+    features: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known about one regression.
+
+    Attributes:
+        num_questions: what the compiler asked under the policy.
+        num_differing: questions that the heuristic would have answered otherwise.
+        flips: those that were tried, the one that saves most first.
+        together_bytes: size after all of them at once minus size under the policy; None when that compile failed.
+            What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
+    """
+
+    regression: Regression
+    num_questions: int
+    num_differing: int
+    flips: tuple[Departure, ...]
+    together_bytes: int | None
+
+
+def worst_regressions(
+    results: pa.Table, modules: Sequence[Module], policy: str, split: str, objective: str, count: int
+) -> list[Regression]:
+    """List the modules that a policy makes largest in proportion; none that it does not make larger."""
+    rows = results.filter(pc.field("failure") == "").to_pylist()
+    evaluated = {(str(PolicyName(row["policy"], row["seed"])), row["split"]) for row in rows}
+    if (policy, split) not in evaluated:
+        known = ", ".join(sorted(" on ".join(pair) for pair in evaluated))
+        raise ArtifactError(f"the evaluation holds no modules of {policy} on {split}; it holds: {known or 'nothing'}")
+    grown = [
+        row
+        for row in rows
+        if str(PolicyName(row["policy"], row["seed"])) == policy
+        and row["split"] == split
+        and row[objective] > row[f"baseline_{objective}"]
+    ]
+    grown.sort(key=lambda row: (-row[objective] / max(row[f"baseline_{objective}"], 1), row["project"], row["module"]))
+    by_key = {(module.project, module.name): module for module in modules}
+    worst = []
+    for row in grown[:count]:
+        module = by_key.get((row["project"], row["module"]))
+        if module is None:
+            raise ArtifactError(f"{row['project']}/{row['module']} was evaluated, but is not in the corpus")
+        worst.append(Regression(module, row[f"baseline_{objective}"], row[objective]))
+    return worst
+
+
+def explain_regressions(
+    host: CompileHost,
+    task: Task,
+    quirks: Quirks,
+    policy: Policy,
+    regressions: Sequence[Regression],
+    bitcode: Mapping[str, Path],
+    objective: str,
+    max_flips: int,
+) -> list[Explanation]:
+    """Compile each module under the policy, then once for each departure from the heuristic, and once for all.
+
+    A flip gives the heuristic's answer to one question, known by all of its features, wherever it comes up; the policy
+    answers the rest, also what is asked anew because of it. When there are more departures than flips, the policy's
+    surest, those with the largest absolute logit, are taken.
+
+    Returns:
+        Explanations in the order of the regressions.
+    """
+    keys = [one.module.key for one in regressions]
+    jobs = [
+        CompileJob(key, bitcode[key], policy, with_heuristic_feature=not quirks.default_hides_a_feature, record=True)
+        for key in keys
+    ]
+    compiled = [_as_evaluated(*pair, objective) for pair in zip(regressions, host.compile_all(jobs), strict=True)]
+    defaults = _default_answers(host, task, quirks, keys, bitcode, compiled)
+    departures = [_departures(task, policy, *pair) for pair in zip(compiled, defaults, strict=True)]
+    chosen = [sorted(flips, key=lambda flip: (-abs(flip.logit), flip.question))[:max_flips] for flips, _ in departures]
+    flip_jobs = []
+    for key, result, flips in zip(keys, compiled, chosen, strict=True):
+        contents = _keys(task, result)
+        singly = [{contents[flip.question]: flip.heuristic_answer} for flip in flips]
+        together = {content: answer for flip in singly for content, answer in flip.items()}
+        for answers in [*singly, together]:
+            flip_jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, task.default_features)))
+    outcomes = iter(host.compile_all(flip_jobs, "flips"))
+    explanations = []
+    for one, result, flips, (_, num_differing) in zip(regressions, compiled, chosen, departures, strict=True):
+        done = []
+        for flip in flips:
+            outcome = next(outcomes)
+            change = _change(outcome, one.policy_bytes, objective)
+            done.append(replace(flip, change_bytes=change, failure=outcome.failure))
+        done.sort(key=lambda flip: (flip.change_bytes is None, flip.change_bytes or 0, flip.question))
+        together_bytes = _change(next(outcomes), one.policy_bytes, objective)
+        explanations.append(Explanation(one, result.num_questions, num_differing, tuple(done), together_bytes))
+    return explanations
+
+
+def _as_evaluated(one: Regression, outcome: CompileOutcome, objective: str) -> CompileResult:
+    """The compile, if it has the size of the evaluation; else the wrong thing would be explained."""
+    if outcome.result is None:
+        raise ArtifactError(f"{one.module.key} does not compile any more: {outcome.failure}: {outcome.message}")
+    if outcome.score(objective) != one.policy_bytes:
+        raise ArtifactError(
+            f"{one.module.key} has {outcome.score(objective):.0f} bytes under the policy, but the evaluation found "
+            f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
+        )
+    return outcome.result
+
+
+def _default_answers(
+    host: CompileHost,
+    task: Task,
+    quirks: Quirks,
+    keys: Sequence[str],
+    bitcode: Mapping[str, Path],
+    compiled: Sequence[CompileResult],
+) -> list[np.ndarray]:
+    """What the heuristic would have answered to each question, int64 [num_questions] for each module."""
+    shown: list[CompileResult] = list(compiled)
+    if quirks.default_hides_a_feature:
+        jobs = [
+            CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_heuristic_feature=True, record=True)
+            for key, result in zip(keys, compiled, strict=True)
+        ]
+        outcomes = host.compile_all(jobs)
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if outcome.result is None:
+                raise ArtifactError(f"{key} does not compile any more: {outcome.failure}: {outcome.message}")
+        shown = [outcome.result for outcome in outcomes if outcome.result is not None]
+    return [_columns(result)[quirks.default_slot] for result in shown]
+
+
+def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Departure], int]:
+    """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
+    asked = result.questions()
+    answers = asked.answers
+    differing = np.flatnonzero((answers != 0) != (default != 0))
+    columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(asked.header)
+    shown = [name for name in SHOWN_FEATURES if name in columns]
+    by_content: dict[bytes, list[int]] = {}
+    for question in differing.tolist():
+        by_content.setdefault(contents[question], []).append(question)
+    flips = [
+        Departure(
+            first,
+            len(same),
+            int(answers[first]),
+            int(default[first] != 0),
+            float(logit(asked.observations[first].tobytes())),
+            None,
+            "",
+            {name: int(columns[name][first]) for name in shown},
+        )
+        for same in by_content.values()
+        for first in same[:1]
+    ]
+    return flips, len(differing)
+
+
+def _change(outcome: CompileOutcome, policy_bytes: int, objective: str) -> int | None:
+    return None if outcome.result is None else int(outcome.score(objective)) - policy_bytes
+
+
+def _keys(task: Task, result: CompileResult) -> list[bytes]:
+    """Key of each question, without the default: the compiles with flips do not ask for it."""
+    asked = result.questions()
+    return observation_keys(asked.header, asked.observations, task.default_features)
+
+
+def _columns(result: CompileResult) -> dict[str, np.ndarray]:
+    asked = result.questions()
+    values = asked.header.numbers(asked.observations)
+    return {spec.name: values[:, i] for i, spec in enumerate(asked.header.features)}
+
 
 _EXAMPLES = """
 mlgo explain --policy data/policies/marginal-s0                 the five modules that grew most, and why

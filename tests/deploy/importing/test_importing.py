@@ -28,7 +28,7 @@ from mlgo.host.tasks.evict import FIRST_LEGAL
 from mlgo.host.tasks.task import PureAdvisor, get_task
 from mlgo.policy.stored import load_policy, load_stored, model_file, save_imported
 from mlgo.pool.trees import ReplayStore, TreeKey
-from mlgo.research.distillation import agreement, distil, taught_questions
+from mlgo.research.commands.distill import agreement, distil, taught_questions
 from tests.conftest import SAMPLE
 
 CHEAP = 20  # as in models.py, which this process cannot import

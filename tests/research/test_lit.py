@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 
-from mlgo.research.lit.lit import LitError, run_tests
-from mlgo.research.lit.lit import script as commands_of
-from tests.research.lit.cases import ANSWERS, EVICT, INLINE, INLINE_CHECKS, MUTUAL, PRIORITY, write_tests
+from mlgo.research.commands.lit import LitError, run_tests
+from mlgo.research.commands.lit import script as commands_of
+from tests.research.lit_cases import ANSWERS, EVICT, INLINE, INLINE_CHECKS, MUTUAL, PRIORITY, write_tests
 
 
 @pytest.fixture

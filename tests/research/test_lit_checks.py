@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.research.lit.checks import mismatch
+from mlgo.research.lit_standins import mismatch
 
 TEXT = "context: f\nobservation: 0\nmask: 0,1,1\nsize:  7\nobservation: 1\nmask: 0,0,1\nadvice: 1\nadvice: 2\n"
 CASES = [

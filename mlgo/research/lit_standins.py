@@ -4,9 +4,10 @@
   left out by ``-opt-bisect=FIRST-LAST`` (llvm/lib/IR/OptBisect.cpp, LLVM 22 and newer), so that the inliner meets the
   module as it stands in the file. FIRST is what clang numbers the inliner's advisor with, when it runs nothing at all.
 - ``llc`` is clang's code generation after no pass (``-Xclang -disable-llvm-passes``).
-- FileCheck is mlgo/research/lit/checks.py.
+- FileCheck knows CHECK, CHECK-NEXT and CHECK-NOT under any prefix, with regular expressions in ``{{}}``
+  (llvm/docs/CommandGuide/FileCheck.rst).
 
-Whatever else is asked for is not applicable (mlgo/research/lit/reasons.py).
+Whatever else is asked for is not applicable: the reason is written to the file that the environment names.
 """
 
 import argparse
@@ -19,8 +20,6 @@ from pathlib import Path
 
 from mlgo.host.process import die_with_parent
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.research.lit.checks import mismatch
-from mlgo.research.lit.reasons import not_applicable
 
 TOOLCHAIN = "MLGO_LIT_TOOLCHAIN"
 """Environment variable: which clang, as in the configuration."""
@@ -110,6 +109,88 @@ def _become(command: list[str]) -> int:
 
 
 TOOLS: dict[str, Callable[[Sequence[str]], int]] = {"opt": opt, "llc": llc, "FileCheck": file_check}
+
+
+REASON = "MLGO_LIT_REASON"
+"""Environment variable with the path of the file."""
+
+STATUS = 77
+"""Exit status of a program that cannot do what is asked for."""
+
+_UNKNOWN = re.compile(r"Unknown command line argument '([^'=]*)|unknown argument: '([^'=]*)")
+
+
+def not_applicable(reason: str) -> int:
+    """Tell a reason, and give the status to end with."""
+    if REASON in os.environ:
+        with Path(os.environ[REASON]).open("a") as file:
+            file.write(reason + "\n")
+    print(reason, file=sys.stderr)
+    return STATUS
+
+
+def unknown_option(told: str) -> str:
+    """That a tool of LLVM refuses an option because it does not know it; empty if it does not say so."""
+    found = _UNKNOWN.search(told)
+    return f"this compiler does not know {found[1] or found[2]}" if found else ""
+
+
+_KINDS = r"NEXT|NOT|SAME|DAG|LABEL|EMPTY|COUNT-\d+"
+
+
+def mismatch(checks: str, found: str, prefixes: Sequence[str], never: Sequence[str] = ()) -> str:
+    """What of a text does not meet the directives of another; empty if all is well.
+
+    Args:
+        checks: holds directives such as ``CHECK-NEXT: mask: 0,{{.*}}``.
+        found: text to check; blanks and tabs count as one blank.
+        prefixes: what directives begin with.
+        never: what may stand nowhere outside of a match.
+    """
+    directive = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, prefixes))})(-(?:{_KINDS}))?:(.*)")
+    text, at, forbidden, count = _one_blank(found), 0, list(never), 0
+    for number, line in enumerate(checks.splitlines(), 1):
+        match = directive.search(line)
+        if match is None or re.search(r"\b(RUN|COM):", line):
+            continue
+        prefix, kind, wanted = match[1], match[2] or "", _one_blank(match[3]).strip()
+        if kind not in ("", "-NEXT", "-NOT") or "[[" in wanted:
+            raise NotImplementedError("variables" if "[[" in wanted else prefix + kind)
+        count += 1
+        if kind == "-NOT":
+            forbidden.append(wanted)
+            continue
+        hit = _pattern(wanted).search(text, at)
+        where = f"line {number}, {prefix}{kind}: {wanted}"
+        if hit is None:
+            return f"{where}: not found after {_context(text, at)}"
+        if kind == "-NEXT" and text.count("\n", at, hit.start()) != 1:
+            return f"{where}: is not on the next line after {_context(text, at)}"
+        if wrong := _first_of(forbidden, text[at : hit.start()]):
+            return f"{where}: {wrong} stands before it"
+        at, forbidden = hit.end(), list(never)
+    if wrong := _first_of(forbidden, text[at:]):
+        return f"{wrong} stands at the end"
+    return "" if count else f"no directive {' or '.join(prefixes)}"
+
+
+def _pattern(wanted: str) -> re.Pattern[str]:
+    parts = re.split(r"\{\{(.*?)\}\}", wanted)
+    return re.compile("".join(f"(?:{part})" if number % 2 else re.escape(part) for number, part in enumerate(parts)))
+
+
+def _first_of(forbidden: Sequence[str], text: str) -> str:
+    return next((wanted for wanted in forbidden if _pattern(wanted).search(text)), "")
+
+
+def _one_blank(text: str) -> str:
+    return re.sub(r"[ \t]+", " ", text)
+
+
+def _context(text: str, at: int) -> str:
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return repr(line) if line else "the beginning"
+
 
 if __name__ == "__main__":
     die_with_parent()

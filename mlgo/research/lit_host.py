@@ -19,11 +19,11 @@ from mlgo.errors import ChannelTimeout, CompileTimeout, MlgoError, ProtocolError
 from mlgo.host.channel import Channel
 from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.process import Child, die_with_parent
-from mlgo.research.lit.reasons import not_applicable, unknown_option
+from mlgo.research.lit_standins import not_applicable, unknown_option
 
 MODULES = {
-    "interactive_host.py": "from mlgo.research.lit.host import run_interactive\n",
-    "log_reader.py": "from mlgo.research.lit.host import TensorSpec, TensorValue\n",
+    "interactive_host.py": "from mlgo.research.lit_host import run_interactive\n",
+    "log_reader.py": "from mlgo.research.lit_host import TensorSpec, TensorValue\n",
 }
 """Files that take the place of LLVM's, and their content."""
 
