@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, RowView, read_provenance, read_table
 from mlgo.base.files import file_sha256
@@ -68,7 +69,7 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
     cells = [{**baselines[row["unit"]], **_cell(contender, row)} for contender, row in rows]
     offsets = {"score": 0.0, "none": 0.0, "size": 0.0}
     attributes = ("split", "num_viable", "labelled", "exhaustive")
-    measured = score_matrix(cells, ("unit",), offsets, attributes, ("kind", "eliminations"))
+    measured = score_matrix(pa.Table.from_pylist(cells), ("unit",), offsets, attributes, ("kind", "eliminations"))
     _check_complete(measured)
     return replace(measured, best={"score": measured.scores["score"][measured.index(BEST)]})
 
@@ -86,7 +87,7 @@ def _cell(contender: Contender, row: RowView) -> Row:
     score = _positive(row["score"])
     return {
         "unit": row["unit"],
-        "contender": contender,
+        "contender": contender.name,
         "score": score,
         "none": score,
         "size": _positive(row["code_bytes"]),
