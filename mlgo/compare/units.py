@@ -1,20 +1,21 @@
 """Choices among candidates, unit by unit: beside the built-in heuristic, beside none at all, beside the best known."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, RowView, read_provenance, read_table
+from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, read_provenance, read_table
 from mlgo.base.files import file_sha256
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.scores import ComparisonRow, Contender, ScoreMatrix, compare, score_matrix, whole
+from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, score_matrix, whole
 from mlgo.errors import ArtifactError
-from mlgo.jit.baseline import EligibleUnit, eligible_units
+from mlgo.jit.baseline import eligible_units
 
 HEURISTIC, NONE, BEST = "heuristic", "none", "best known"
 """Contenders that are no policies: the built-in heuristic, no elimination, and the label of each unit."""
@@ -24,8 +25,6 @@ OK = "OK"
 
 NO_LABEL = "no_label"
 """Kind of a unit for which no label was found."""
-
-_UNLABELLED = {"score": None, "code_bytes": None, "num_performed": None, "failure": NO_LABEL, "exhaustive": False}
 
 
 def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Path]) -> ScoreMatrix:
@@ -37,82 +36,87 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
         (``labelled``) and the best of all subsets (``exhaustive``). Details are the ``kind`` of a compile and its
         ``eliminations``.
     """
-    units = {unit.name: unit for unit in eligible_units(baseline)}
-    origin = read_provenance(baseline / "compiles.parquet")
+    units, compiles = eligible_units(baseline), read_table(baseline / "compiles.parquet", CSE_COMPILES)
+    origin, known = read_provenance(baseline / "compiles.parquet"), file_sha256(baseline / "compiles.parquet")
     if origin.get("task") != task:
         raise ArtifactError(f"{baseline} was made for task {origin.get('task')}, not {task}; enumerate again")
-    known = file_sha256(baseline / "compiles.parquet")
     for path in (labels, *evaluations):
         if read_provenance(path).get("baseline_sha256") != known:
             raise ArtifactError(f"{path} was made with another baseline than {baseline}; run its stage again")
-    compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
-    ways = {way: {row["unit"]: row for row in compiles if row["way"] == way} for way in (HEURISTIC, NONE)}
-    found = {row["unit"]: row for row in _of_units(read_table(labels, CSE_LABELS).to_pylist(), units, labels)}
-    best = {name: found.get(name, {"unit": name, **_UNLABELLED}) for name in units}
-    references = ((way, rows[name]) for way, rows in {**ways, BEST: best}.items() for name in units)
-    rows = [(Contender(way), row) for way, row in references]
+    names = pa.array([unit.name for unit in units])
+    found = _of_units(read_table(labels, CSE_LABELS), names, labels)
+    ways = {way: _aligned(compiles.filter(pc.field("way") == way), names) for way in (HEURISTIC, NONE)}
+    best = _aligned(found, names)
+    rows = [_outcomes(table, pa.repeat(name, len(names))) for name, table in {**ways, BEST: best}.items()]
     for path in evaluations:
-        results = _of_units(read_table(path, CSE_RESULTS).to_pylist(), units, path)
-        if not results:
+        results = _of_units(read_table(path, CSE_RESULTS), names, path)
+        if not len(results):
             raise ArtifactError(f"{path} holds no unit; evaluate again")
-        rows += [(Contender.policy(row["policy"], row["seed"]), row) for row in results]
-    _check_once(rows)
-    baselines = {
-        name: {
-            "baseline_score": ways[HEURISTIC][name]["score"],
-            "baseline_none": ways[NONE][name]["score"],
-            "baseline_size": ways[HEURISTIC][name]["code_bytes"],
-            **_attributes(unit, best[name]),
-        }
-        for name, unit in units.items()
+        seeds = results["seed"].cast(pa.string())
+        rows.append(_outcomes(results, pc.binary_join_element_wise(results["policy"], seeds, "-s")))
+    facts = {
+        "split": pa.array([unit.split for unit in units]),
+        "num_viable": pa.array([unit.num_viable for unit in units]),
+        "labelled": pc.is_valid(_positive(best["score"])),
+        "exhaustive": pc.fill_null(best["exhaustive"], False),
     }
-    cells = [{**baselines[row["unit"]], **_cell(contender, row)} for contender, row in rows]
+    return _measured(pa.concat_tables(rows), names, facts, ways)
+
+
+def _aligned(table: pa.Table, names: pa.Array) -> pa.Table:
+    """Rows of these units, in their order; nulls where there is none."""
+    rows = table.take(pc.index_in(names, table["unit"].combine_chunks()))
+    return rows.set_column(rows.schema.get_field_index("unit"), "unit", names)
+
+
+def _of_units(table: pa.Table, names: pa.Array, path: Path) -> pa.Table:
+    """A table, all of whose rows must be about known units."""
+    unknown = table["unit"].filter(pc.invert(pc.is_in(table["unit"], names)))
+    if len(unknown):
+        raise ArtifactError(f"{path} holds unit {unknown[0]}, which the baseline does not judge; run its stage again")
+    return table
+
+
+def _outcomes(table: pa.Table, contender: pa.Array) -> pa.Table:
+    """Scores under contenders, as `score_matrix` takes them."""
+    score, failure = _positive(table["score"]), pc.fill_null(table["failure"], NO_LABEL)
+    columns = {
+        "unit": table["unit"],
+        "contender": contender,
+        "score": score,
+        "none": score,
+        "size": _positive(table["code_bytes"]),
+        "kind": pc.if_else(pc.equal(failure, ""), OK, failure),
+        "eliminations": table["num_performed"],
+    }
+    return pa.table(columns)
+
+
+def _measured(
+    rows: pa.Table, names: pa.Array, facts: Mapping[str, pa.Array], ways: Mapping[str, pa.Table]
+) -> ScoreMatrix:
+    counted = rows.group_by(["contender", "unit"], use_threads=False).aggregate([([], "count_all")])
+    for twice in counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist():
+        message = f"{twice['contender']} has unit {twice['unit']} twice"
+        raise ArtifactError(f"{message}; name each table once, or run its stage again")
+    at = pc.index_in(rows["unit"], names)
+    of_units = {
+        "baseline_score": ways[HEURISTIC]["score"],
+        "baseline_none": ways[NONE]["score"],
+        "baseline_size": ways[HEURISTIC]["code_bytes"],
+        **facts,
+    }
+    for name, values in of_units.items():
+        rows = rows.append_column(name, values.take(at))
     offsets = {"score": 0.0, "none": 0.0, "size": 0.0}
-    attributes = ("split", "num_viable", "labelled", "exhaustive")
-    measured = score_matrix(pa.Table.from_pylist(cells), ("unit",), offsets, attributes, ("kind", "eliminations"))
+    measured = score_matrix(rows, ("unit",), offsets, list(facts), ("kind", "eliminations"))
     _check_complete(measured)
     return replace(measured, best={"score": measured.scores["score"][measured.index(BEST)]})
 
 
-def _attributes(unit: EligibleUnit, best: RowView) -> Row:
-    return {
-        "split": unit.split,
-        "num_viable": unit.num_viable,
-        "labelled": _positive(best["score"]) is not None,
-        "exhaustive": best["exhaustive"],
-    }
-
-
-def _cell(contender: Contender, row: RowView) -> Row:
-    score = _positive(row["score"])
-    return {
-        "unit": row["unit"],
-        "contender": contender.name,
-        "score": score,
-        "none": score,
-        "size": _positive(row["code_bytes"]),
-        "kind": row["failure"] or OK,
-        "eliminations": row["num_performed"],
-    }
-
-
-def _positive(value: float | None) -> float | None:
-    """A figure; None for 0, which has no ratio."""
-    return value if value is not None and value > 0.0 else None
-
-
-def _of_units(rows: list[Row], known: Iterable[str], path: Path) -> list[Row]:
-    """Rows of a table, all of which must be about known units."""
-    unknown = next((row["unit"] for row in rows if row["unit"] not in known), None)
-    if unknown is not None:
-        raise ArtifactError(f"{path} holds unit {unknown}, which the baseline does not judge; run its stage again")
-    return rows
-
-
-def _check_once(rows: Iterable[tuple[Contender, RowView]]) -> None:
-    (((contender, unit), number),) = Counter((one.name, row["unit"]) for one, row in rows).most_common(1)
-    if number > 1:
-        raise ArtifactError(f"{contender} has unit {unit} twice; name each table once, or run its stage again")
+def _positive(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Figures; null for 0, which has no ratio."""
+    return pc.if_else(pc.greater(values, 0), values, None)
 
 
 def _check_complete(measured: ScoreMatrix) -> None:
