@@ -240,12 +240,12 @@ def test_a_job_that_kills_is_found_among_those_of_its_message():
 
 
 def test_a_job_beyond_its_deadline_is_found_among_those_of_its_message():
-    with Pool(LocalBackend(make_misbehaving), 1, deadline_s=1.5) as pool:
+    with Pool(LocalBackend(make_misbehaving), 1, deadline_s=3.0) as pool:
         assert len(dict(pool.map(QUICK))) == 400
         begin = time.monotonic()
         results = dict(pool.map([*QUICK, "sleep", *QUICK]))
-        assert 3.0 <= time.monotonic() - begin < 30.0
-    assert results.pop(400).reason == "it took longer than 1.5 s"
+        assert time.monotonic() - begin >= 6.0  # in company, and alone
+    assert results.pop(400).reason == "it took longer than 3 s"
     assert set(results.values()) == {4}
     assert len(results) == 800
 
