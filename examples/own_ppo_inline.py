@@ -17,8 +17,7 @@ from tqdm import tqdm
 from mlgo.base.config import load_config
 from mlgo.base.seeding import generator
 from mlgo.envs.vector import VectorObservation
-from mlgo.host.actions import Binary
-from mlgo.host.actions.binary import sigmoid
+from mlgo.host.actions import Binary, sigmoid
 from mlgo.learn.ppo import Sampled, SampledCompile, optimise
 from mlgo.objects.measures import FAILED_REWARD
 from mlgo.policy.network import Architecture, logits

@@ -11,8 +11,8 @@ from mlgo.deploy.export.cpp import export_selected, selector
 from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
 from mlgo.deploy.export.forms import check_cpp
 from mlgo.errors import ConfigError
+from mlgo.host.action_space import check_features
 from mlgo.host.actions import Binary
-from mlgo.host.actions.space import check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

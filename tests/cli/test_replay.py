@@ -14,7 +14,7 @@ from mlgo.base.config import load_config
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
 from mlgo.jit.cache import CompileCache, caches
 from mlgo.jit.compiler import SuperPmiSpec

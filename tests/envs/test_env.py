@@ -19,7 +19,7 @@ from mlgo.envs.rewards import MarginalShare, Shaped
 from mlgo.envs.vector import VectorObservation
 from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.evict import LIGHTEST
+from mlgo.host.tasks.regalloc import LIGHTEST
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -11,7 +11,7 @@ from mlgo.errors import ConfigError, ReplayMismatch, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob, tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.evict import LIGHTEST
+from mlgo.host.tasks.regalloc import LIGHTEST
 from mlgo.pool.trees import ReplayStore
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING

@@ -15,7 +15,7 @@ from mlgo.evaluate.worker import tree_key
 from mlgo.host.known import AnswerPrefix
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.host.tasks.evict import DENSITY, FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.regalloc import DENSITY, FIRST_LEGAL, LIGHTEST
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -10,7 +10,7 @@ from mlgo.evaluate.programs import NO_VALGRIND, Running, build_programs, measure
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import find_valgrind
 from mlgo.host.session import compile_plain
-from mlgo.host.tasks.evict import FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
 from tests.conftest import REPOSITORY

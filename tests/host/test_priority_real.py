@@ -11,7 +11,7 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.host.tasks.priority import LONGEST, REFERENCES
+from mlgo.host.tasks.regalloc import LONGEST
 from mlgo.host.tasks.task import Responder, Setting, get_task
 from tests.conftest import FLAGS, SAMPLE
 
@@ -85,7 +85,7 @@ def test_priorities_change_the_code(toolchain, fast, module, queued):
     plain = compile_plain(toolchain, module, fast, task=TASK)
     longest, equal, drawn = (
         queued(advisor)
-        for advisor in (LONGEST, ConstantAdvisor(0), REFERENCES.advisors["random"](Setting(0, "x", 0.5, "")))
+        for advisor in (LONGEST, ConstantAdvisor(0), TASK.references.advisors["random"](Setting(0, "x", 0.5, "")))
     )
     assert len({one.object_sha256 for one in (plain, longest, equal, drawn)}) == 4
     assert len({one.scores["spill_cost"] for one in (plain, longest, equal, drawn)}) == 4

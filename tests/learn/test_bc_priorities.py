@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import ConfigError, TrainingError
-from mlgo.host.tasks.priority import PRIORITIES, UNITS
+from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
 from mlgo.learn.bc import clone
 from mlgo.learn.bc.dataset import clone_data
 from mlgo.learn.bc.loop import BCConfig
@@ -45,7 +45,7 @@ def trace(project, num_steps, seed):
 
 
 def data(table, projects, **options):
-    scaling = normalisation(build_vocabulary(recorded_values(table), 101), UNITS)
+    scaling = normalisation(build_vocabulary(recorded_values(table), 101), REGALLOC_PRIORITY.units)
     return clone_data(table, projects, PRIORITIES, scaling, 1000, 0, **options)
 
 
@@ -71,7 +71,7 @@ import json
 import numpy as np
 import pyarrow as pa
 from mlgo.learn.bc import clone
-from mlgo.host.tasks.priority import PRIORITIES
+from mlgo.host.tasks.regalloc import PRIORITIES
 from tests.learn.test_bc_priorities import BC, data, trace
 
 both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])

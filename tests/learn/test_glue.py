@@ -11,7 +11,7 @@ import pytest
 from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.base.registry import LEARNERS
-from mlgo.host.actions.categorical import Subset
+from mlgo.host.actions import Subset
 from mlgo.learn.base import Sampled, SampledCompile, State
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext

@@ -8,10 +8,9 @@ import pytest
 
 from mlgo.base.seeding import generator
 from mlgo.errors import ArtifactError, ConfigError, TrainingError
-from mlgo.host.actions import Binary, Subset
-from mlgo.host.actions.binary import sigmoid
+from mlgo.host.actions import Binary, Subset, sigmoid
 from mlgo.host.session import CallAttribution
-from mlgo.host.tasks.priority import PRIORITIES
+from mlgo.host.tasks.regalloc import PRIORITIES
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.advantages import (

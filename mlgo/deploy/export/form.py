@@ -14,7 +14,7 @@ from mlgo.base.artifacts import read_table
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
-from mlgo.host.actions.space import check_features
+from mlgo.host.action_space import check_features
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.tasks.ir2vec import vocabulary_of
 from mlgo.host.tasks.task import Task, get_task

@@ -14,7 +14,7 @@ from mlgo.deploy.export.form import Form, recorded_questions
 from mlgo.deploy.export.tensorflow_forms import AheadOfTime, SavedModel, TFLite
 from mlgo.deploy.export.tosa import Tosa
 from mlgo.errors import PolicyError
-from mlgo.host.actions import ActionSpace
+from mlgo.host.action_space import ActionSpace
 from mlgo.policy.policy import Policy
 
 POLICY_FILES = ("policy.json", "weights.npy")

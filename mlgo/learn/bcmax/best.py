@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.evaluate.episodes import Episode
-from mlgo.host.actions import ActionSpace
-from mlgo.host.actions.space import Scaling
+from mlgo.host.action_space import ActionSpace, Scaling
 from mlgo.learn.bc import CloneData
 from mlgo.learn.bc.dataset import Weighting, question_weights, whole_modules
 

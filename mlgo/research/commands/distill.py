@@ -21,8 +21,8 @@ from mlgo.deploy.export.cpp import Cpp, tree_function
 from mlgo.deploy.export.form import PARITY_QUESTIONS
 from mlgo.deploy.export.forms import check_cpp
 from mlgo.errors import ConfigError, CorpusError, TrainingError
-from mlgo.host.actions import Binary, Observation
-from mlgo.host.actions.space import check_features
+from mlgo.host.action_space import Observation, check_features
+from mlgo.host.actions import Binary
 from mlgo.policy.features import Unscaled
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import StoredPolicy, load_stored, model_file, save_policy

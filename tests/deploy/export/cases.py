@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import trace_schema
-from mlgo.host.tasks.priority import MAX_PRIORITY, WEIGHT_OF_UNSPILLABLE
+from mlgo.host.tasks.regalloc import MAX_PRIORITY, WEIGHT_OF_UNSPILLABLE
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

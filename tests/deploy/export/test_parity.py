@@ -6,7 +6,7 @@ import pytest
 from mlgo.deploy.export.forms import Parity, compare_decisions
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical
-from mlgo.host.tasks.priority import PRIORITIES
+from mlgo.host.tasks.regalloc import PRIORITIES
 
 LOGITS = np.array([2.0, -3.0, 0.00005, -0.00005, 0.0, 0.0001], np.float32)
 

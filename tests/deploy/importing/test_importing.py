@@ -24,7 +24,7 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.evict import FIRST_LEGAL
+from mlgo.host.tasks.regalloc import FIRST_LEGAL
 from mlgo.host.tasks.task import PureAdvisor, get_task
 from mlgo.policy.stored import load_policy, load_stored, model_file, save_imported
 from mlgo.pool.trees import ReplayStore, TreeKey

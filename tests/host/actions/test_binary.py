@@ -7,8 +7,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.actions import Binary
-from mlgo.host.actions.binary import sigmoid
+from mlgo.host.actions import Binary, sigmoid
 from mlgo.host.log import Header
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation

@@ -7,8 +7,8 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.actions import Categorical, Observation
-from mlgo.host.actions.categorical import last_apart
+from mlgo.host.action_space import Observation
+from mlgo.host.actions import Categorical, last_apart
 from mlgo.host.log import Header
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.advisors import ExploringAdvisor

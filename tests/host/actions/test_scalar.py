@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.actions import Observation
+from mlgo.host.action_space import Observation
 from mlgo.host.log import Header
-from mlgo.host.tasks.priority import PRIORITIES, UNITS
+from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
@@ -30,7 +30,7 @@ def payload(size, stage=1, weight=0.5):
 
 
 def scaling(features):
-    unit = np.array([UNITS.get(name, 1.0) for name in features], np.float32)
+    unit = np.array([REGALLOC_PRIORITY.units.get(name, 1.0) for name in features], np.float32)
     return Normalisation(features, np.zeros(len(features), np.float32), np.full(len(features), 10, np.float32), unit)
 
 

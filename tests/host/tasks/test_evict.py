@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ConfigError, ProtocolError
 from mlgo.host.log import Header
-from mlgo.host.tasks.evict import EvictionGuard
+from mlgo.host.tasks.regalloc import EvictionGuard
 from mlgo.host.tasks.task import get_task
 
 COLUMNS = 4

@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ConfigError, ProtocolError
 from mlgo.host.log import Header
-from mlgo.host.tasks.priority import MAX_PRIORITY, PriorityGuard
+from mlgo.host.tasks.regalloc import MAX_PRIORITY, PriorityGuard
 from mlgo.host.tasks.task import get_task
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)

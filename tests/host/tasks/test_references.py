@@ -5,7 +5,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.host.log import Header
-from mlgo.host.tasks.priority import PRIORITIES
+from mlgo.host.tasks.regalloc import PRIORITIES
 from mlgo.host.tasks.task import Setting, all_tasks, get_task
 from tests.host.actions import cases
 
