@@ -164,6 +164,11 @@ class Comparison:
         return sum(self.projects)
 
     @property
+    def num_items(self) -> int:
+        """Items compared, and those left out."""
+        return self.num_compared + self.num_failed
+
+    @property
     def much_larger_share(self) -> float | None:
         """Share of the items whose score rises by more than half a percent; None without items."""
         return self.much_larger / self.num_compared if self.num_compared else None
@@ -271,7 +276,7 @@ def compare_scores(
         much_larger=int((of_items > round(math.log(MUCH), _DIGITS)).sum()),
         worst_project=_worst(of_projects, labels.tolist()),
         worst_item=_worst(of_items, [names[i] if names is not None else str(i) for i in kept]),
-        policy_sum=_mean_sum(policies),
+        policy_sum=math.fsum(map(math.fsum, policies)) / len(policies),  # without loss of digits
         baseline_sum=math.fsum(baseline),
         best_sum=None if best is None else math.fsum(best[usable][np.isfinite(best[usable])]),
         mean_change=float(np.mean(_ratios(policies, baseline) - 1.0)) if len(baseline) else None,
@@ -496,8 +501,3 @@ def _shares(
         float(saved / possible) if possible > 0.0 else None,
         float(logs / least_logs) if least_logs < 0.0 else None,
     )
-
-
-def _mean_sum(values: np.ndarray) -> float:
-    """Sum over the items of values float64 [num_seeds, num_items], mean over the seeds, without loss of digits."""
-    return math.fsum(math.fsum(of_seed) for of_seed in values) / len(values)

@@ -59,6 +59,14 @@ class Side:
     results: pa.Table
     learner: str
 
+    @classmethod
+    def read(cls, data: Path, learner: str) -> "Side":
+        """Of a run; its main learner, if none is named."""
+        shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
+        results = read_table(data / "evaluation" / "results.parquet", RESULTS)
+        contenders = map(Contender.named, dict.fromkeys(shipped["contender"].to_pylist()))
+        return cls(shipped, results, learner or main_learner(list(contenders)))
+
     @property
     def seeds(self) -> set[int]:
         """Seeds whose programs were measured."""
@@ -165,7 +173,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     """The table; the same as Markdown."""
     if args.against is None:
         raise ConfigError("mlgo report difference needs --against DIR, the folder of the results to compare with")
-    first, second = (read_side(folder, args.learner or "") for folder in (args.data, args.against))
+    first, second = (Side.read(folder, args.learner or "") for folder in (args.data, args.against))
     found = compare_sides(first, second, bootstrap_of(args.preset))
     head = (
         f"First: {first.learner} of {args.data}. Second: {second.learner} of {args.against}. "
@@ -173,14 +181,6 @@ def show(args: argparse.Namespace) -> RenderedPage:
     )
     record = {"first": str(args.data), "second": str(args.against), "lines": [asdict(one) for one in found]}
     return table_page(difference_table(found), _NOTE, record, head)
-
-
-def read_side(data: Path, learner: str = "") -> Side:
-    """Tables of a run."""
-    shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
-    results = read_table(data / "evaluation" / "results.parquet", RESULTS)
-    contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
-    return Side(shipped, results, learner or main_learner(contenders))
 
 
 def difference_table(found: list[Difference]) -> Table:

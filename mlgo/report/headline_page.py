@@ -47,7 +47,10 @@ class HeadlineTable(NamedTuple):
 
 def show(args: argparse.Namespace) -> RenderedPage:
     """Verdict, table and notes; the same as Markdown."""
-    truth = read_headline(args.data, bootstrap_of(args.preset), args.learner or "")
+    shipped = read_table(args.data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
+    results, ran = read_table(args.data / "evaluation" / "results.parquet", RESULTS), find_programs(args.data)
+    programs = read_programs(ran) if ran.exists() else None
+    truth = headline(shipped, results, programs, bootstrap_of(args.preset), args.learner or "")
     table = headline_table(truth, level_of(args.data))
     return RenderedPage(table.text, record_of(truth), table.markdown, block=table.block)
 
@@ -66,14 +69,6 @@ def bootstrap_of(preset: Path | None) -> Bootstrap:
     return Bootstrap.of(read_settings(_CONFIG, *filter(None, [preset])))
 
 
-def read_headline(data: Path, bootstrap: Bootstrap, learner: str = "") -> Headline:
-    """Answers from the tables of an evaluation."""
-    shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
-    results = read_table(data / "evaluation" / "results.parquet", RESULTS)
-    ran = find_programs(data)
-    return headline(shipped, results, read_programs(ran) if ran.exists() else None, bootstrap, learner)
-
-
 def level_of(data: Path) -> str:
     """Optimization level of an evaluation."""
     contenders = read_provenance(data / "evaluation" / "shipped.parquet").get("contenders", {})
@@ -83,12 +78,14 @@ def level_of(data: Path) -> str:
 
 def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
     """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst."""
-    one, who = truth.headline, truth.contender
+    one, who, counts = truth.headline, truth.contender, truth.headline.items
     seeds = f"{who.learner} ({len(who.seeds)} seeds)" if len(who.seeds) > 1 else who.name
     return [
         f"What ships is {_amount(one.total.value, style)} in total under {seeds} than under {level} "
         f"({_interval(one, style)}). {_verdict(one)}.",
-        f"Of {_number(one.num_compared, 'program', style)}, {_tally(one, style)}{_worst(one, style)}.",
+        f"Of {_number(one.num_compared, 'program', style)}, {style.count(counts.smaller)} "
+        f"{'is' if counts.smaller == 1 else 'are'} smaller and {style.count(counts.larger)} larger, "
+        f"{style.count(one.much_larger)} by more than 0.5 %{_worst(one, style)}.",
         *([f"{_number(one.num_failed, 'program', style)} could not be measured."] if one.num_failed else []),
         *([text] if (text := _executed(truth, style)) else []),
     ]
@@ -98,7 +95,7 @@ def answer_table(rows: Sequence[HeadlineRow]) -> Table:
     """What is asked, line by line."""
     return Table(
         [
-            text_column("asked", _asked),
+            text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}"),
             gain_column("gain", lambda row: row.gain),
             Column("of", _of, left=True),
             Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
@@ -125,13 +122,8 @@ def record_of(truth: Headline) -> Row:
     """All of it as plain values, for JSON."""
 
     def plain(one: HeadlineRow) -> Row:
-        return {
-            "asked": one.asked,
-            "contender": one.contender.name,
-            "gain": one.kind,
-            "claimed": one.claimed,
-            **one.comparison.record(),
-        }
+        line = {"asked": one.asked, "contender": one.contender.name, "gain": one.kind, "claimed": one.claimed}
+        return {**line, **one.comparison.record()}
 
     return {
         "contender": truth.contender.name,
@@ -142,10 +134,6 @@ def record_of(truth: Headline) -> Row:
         "not_run": truth.not_run,
         "wrong": truth.wrong,
     }
-
-
-def _asked(row: HeadlineRow) -> str:
-    return row.asked if row.contender.is_policy else f"instead: {row.asked}"
 
 
 def _of(row: HeadlineRow, style: Style) -> str:
@@ -174,14 +162,6 @@ def _verdict(one: Comparison) -> str:
     if one.verdict == "no verdict":
         return one.finding[0].upper() + one.finding[1:]
     return f"Verdict by project: {one.verdict}"
-
-
-def _tally(one: Comparison, style: Style) -> str:
-    counts = one.items
-    return (
-        f"{style.count(counts.smaller)} {'is' if counts.smaller == 1 else 'are'} smaller and "
-        f"{style.count(counts.larger)} larger, {style.count(one.much_larger)} by more than 0.5 %"
-    )
 
 
 def _worst(one: Comparison, style: Style) -> str:

@@ -25,7 +25,9 @@ def show(args: argparse.Namespace) -> RenderedPage:
     judged = found[split]
     ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
     lines = [headline_page.show(args).text, ""] if ships else []
-    for name in _claimed(judged):
+    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
+    means = {name: f"{learner}-mean" for name, learner in policies.items()}  # over the seeds, where there are several
+    for name in dict.fromkeys(mean if mean in judged else name for name, mean in means.items()):
         lines += [
             f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"
             for part, title in ({"all": "objects of {split} projects"} if ships else _PARTS).items()
@@ -34,13 +36,6 @@ def show(args: argparse.Namespace) -> RenderedPage:
     pages = {what: args.data / path for what, path in _PAGES.items()}
     lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
     return RenderedPage("\n".join(lines), found)
-
-
-def _claimed(judged: RowView) -> list[str]:
-    """Each learner over its seeds, or its one policy."""
-    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
-    means = {name: f"{learner}-mean" for name, learner in policies.items()}
-    return list(dict.fromkeys(mean if mean in judged else name for name, mean in means.items()))
 
 
 def summarise(figures: RowView, measure: measures.Measure) -> str:

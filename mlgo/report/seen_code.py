@@ -8,8 +8,11 @@ What generalises is read from whole programs of which training has seen little
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.compare.inference import Bootstrap
@@ -61,44 +64,31 @@ def bytes_of_kinds(row: RowView) -> dict[str, int]:
     return {**{kind: found.get(kind, 0) for kind in KINDS}, REST: row["total"] - sum(found.values())}
 
 
-def seen_of(row: RowView) -> float | None:
-    """Share of a linked file's own code that training has seen, exactly or nearly; None where it is not known."""
-    found = bytes_of_kinds(row)
-    return seen_share(found) if found and found[UNSEEN] + found[NEAR] + found[EXACT] else None
-
-
 def seen_by_program(shipped: pa.Table) -> dict[Key, float]:
-    """The same for all linked files of a table, ``artifacts.SHIPPED_SIZES``; those where it is known."""
-    rows = (row for row in shipped.to_pylist() if row["contender"] == HEURISTIC and not row["folded"])
-    shares = {(row["project"], row["program"]): seen_of(row) for row in rows}
-    return {key: share for key, share in shares.items() if share is not None}
+    """Share of each linked file's own code that training has seen, exactly or nearly; of those where it is known.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+    """
+    rows = shipped.filter((pc.field("contender") == HEURISTIC) & ~pc.field("folded")).to_pylist()
+    known = {(row["project"], row["program"]): found for row in rows if (found := bytes_of_kinds(row))}
+    return {key: seen_share(found) for key, found in known.items() if found[UNSEEN] + found[NEAR] + found[EXACT]}
 
 
 def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindBytes]:
     """Add up the bytes of each kind over the programs of each split, under each policy and under the heuristic."""
-    known: dict[tuple[str, str], dict[Key, dict[str, int]]] = {}
-    for row in shipped.to_pylist():
-        if not row["folded"] and (found := bytes_of_kinds(row)):
-            known.setdefault((row["contender"], row["split"]), {})[row["project"], row["program"]] = found
+    known: dict[tuple[str, str], dict[Key, list[int]]] = {}
+    for row in shipped.filter(~pc.field("folded")).to_pylist():
+        if found := bytes_of_kinds(row):
+            by_program = known.setdefault((row["contender"], row["split"]), {})
+            by_program[row["project"], row["program"]] = list(found.values())
     rows = []
-    for policy in policies:
-        for split in SPLITS:
-            plain, advised = known.get((HEURISTIC, split), {}), known.get((policy.name, split), {})
-            both = plain.keys() & advised.keys()
-            whole = sum(sum(plain[key].values()) for key in both)
-            rows += [
-                KindBytes(
-                    policy.name,
-                    split,
-                    kind,
-                    len(both),
-                    sum(plain[key][kind] for key in both),
-                    sum(advised[key][kind] for key in both),
-                    whole,
-                )
-                for kind in (*KINDS, REST)
-                if both
-            ]
+    for policy, split in product(policies, SPLITS):
+        plain, advised = (known.get((name, split), {}) for name in (HEURISTIC, policy.name))
+        if both := plain.keys() & advised.keys():
+            before, after = (np.sum([side[key] for key in both], axis=0).tolist() for side in (plain, advised))
+            whole, columns = sum(before), zip((*KINDS, REST), before, after, strict=True)
+            rows += [KindBytes(policy.name, split, kind, len(both), a, b, whole) for kind, a, b in columns]
     return rows
 
 

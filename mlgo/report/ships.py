@@ -88,7 +88,7 @@ class Ships:
                 count_column("under this one (bytes)", lambda row: row.by("total").policy_sum),
                 *([gain_column("share of the known headroom", _share)] if searched else []),
             ],
-            [row for row in self.rows if row.scope != PROGRAMS or _all_programs(row) > 1],
+            [row for row in self.rows if row.scope != PROGRAMS or row.by("total").num_items > 1],
         )
 
     @property
@@ -121,11 +121,6 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
     parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
-
-
-def _all_programs(row: ComparisonRow) -> int:
-    one = row.by("total")
-    return one.num_compared + one.num_failed
 
 
 def _program(row: ComparisonRow, style: Style) -> str:

@@ -71,18 +71,18 @@ def size_page(rows: Sequence[ComparisonRow]) -> str:
 def size_table(rows: Sequence[ComparisonRow]) -> Table:
     """A line for each class of modules, a column for each learner."""
     measure = next(iter(rows[0].comparisons))
+
+    def cell(cells: dict[str, ComparisonRow], style: Style, learner: str) -> str:
+        return style.gain(cells[learner].by(measure).total) if learner in cells else ""
+
     return Table(
         [
             text_column("bytes", lambda cells: next(iter(cells.values())).scope),
             count_column("modules", lambda cells: max(row.by(measure).num_compared for row in cells.values())),
             *(
-                Column(name, partial(_cell, learner=name, measure=measure))
+                Column(name, partial(cell, learner=name))
                 for name in dict.fromkeys(row.contender.learner for row in rows)
             ),
         ],
         [{row.contender.learner: row for row in found} for _, found in groupby(rows, lambda row: row.scope)],
     )
-
-
-def _cell(cells: dict[str, ComparisonRow], style: Style, learner: str, measure: str) -> str:
-    return style.gain(cells[learner].by(measure).total) if learner in cells else ""

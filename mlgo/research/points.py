@@ -79,36 +79,26 @@ def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]
     Args:
         folder: with ``policies``, ``results`` and ``homes``, beside the folders of the default run.
     """
-    found = _corrected([_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points])
-    best: dict[str, Point] = {}
-    for one in found:
-        if one.gain("validation") is not None and one.state != "pruned":
-            best[one.training.task] = max(best.get(one.training.task, one), one, key=_validation_gain)
-    return [replace(one, best=best.get(one.training.task) is one) for one in found]
-
-
-def _corrected(points: Sequence[Point]) -> list[Point]:
-    """Correct what is said of all points of a split together: they stand in one table."""
-    places = [(i, split) for i, point in enumerate(points) for split in point.rows]
-    rows = corrected([points[i].rows[split] for i, split in places], lambda row: row.split)
-    fixed = dict(zip(places, rows, strict=True))
-    return [replace(one, rows={split: fixed[i, split] for split in one.rows}) for i, one in enumerate(points)]
+    points = [_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points]
+    # What is said of all points of a split stands in one table.
+    together = iter(corrected([row for one in points for row in one.rows.values()], lambda row: row.split))
+    points = [replace(one, rows={split: next(together) for split in one.rows}) for one in points]
+    best: dict[str, tuple[float, Point]] = {}
+    for one in points:
+        gain, task = one.gain("validation"), one.training.task
+        if gain is not None and one.state != "pruned" and (task not in best or gain > best[task][0]):
+            best[task] = gain, one
+    return [replace(one, best=any(one is chosen for _, chosen in best.values())) for one in points]
 
 
 def _point(folder: Path, training: SweepTraining, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
-    failures: dict[int, str] = {}
-    for seed in seeds:
-        policy = str(PolicyName(training.name, seed))
-        message = _failure(folder / "policies" / policy) or _failure(folder / "results" / policy)
-        if message is not None:
-            failures[seed] = message
-    policies = [str(PolicyName(training.name, seed)) for seed in seeds if seed not in failures]
+    names = [PolicyName(training.name, seed) for seed in seeds]
+    messages = {one.seed: _failure(folder / "policies", one) or _failure(folder / "results", one) for one in names}
+    failures = {seed: message for seed, message in messages.items() if message is not None}
+    policies = [str(one) for one in names if one.seed not in failures]
     check_seeds(folder / "policies" / policy for policy in policies)
-    trained = [
-        one
-        for one in (PolicyName(training.name, seed) for seed in seeds)
-        if one.seed not in failures or (folder / "policies" / str(one) / "history.csv").exists()
-    ]
+    histories = (folder / "policies" / str(one) / "history.csv" for one in names)
+    trained = [one for one, path in zip(names, histories, strict=True) if one.seed not in failures or path.exists()]
     counts = [count_evaluations(folder / "policies", str(one)) for one in trained]
     point = Point(training, *_score(training), failures, trained, float(np.mean(counts)) if counts else None, {}, {})
     if not policies:
@@ -149,13 +139,7 @@ def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatri
     return policy_scores(pa.concat_tables([read_table(table, RESULTS) for table in tables]), [point.measure])
 
 
-def _failure(folder: Path) -> str | None:
-    if not folder.exists():
-        raise ArtifactError(f"{folder} is missing; make it with: make sweep")
-    path = folder / FAILURE
-    return read_json(path)["message"] if path.exists() else None
-
-
-def _validation_gain(point: Point) -> float:
-    gain = point.gain("validation")
-    return float("-inf") if gain is None else gain
+def _failure(folder: Path, policy: PolicyName) -> str | None:
+    if not (home := folder / str(policy)).exists():
+        raise ArtifactError(f"{home} is missing; make it with: make sweep")
+    return read_json(home / FAILURE)["message"] if (home / FAILURE).exists() else None

@@ -142,9 +142,9 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
         learner=rows[0].contender.learner,
         seeds=seeds,
         weights=read_array(folder / str(policies[0]) / "weights.npy").size,
-        evaluations=_mean([count_evaluations(folder, str(policy)) for policy in policies]),
-        compiles=_mean([cost.compiles for cost in costs]),
-        seconds=_mean([cost.seconds for cost in costs]),
+        evaluations=float(np.mean([count_evaluations(folder, str(policy)) for policy in policies])),
+        compiles=float(np.mean([cost.compiles for cost in costs])),
+        seconds=float(np.mean([cost.seconds for cost in costs])),
         cores=max(cost.workers for cost in costs),
         complete=all(cost.complete for cost in costs),
         comparisons=comparisons,
@@ -162,10 +162,6 @@ def _cost(work: Path, policy: PolicyName, prefix: str) -> TrainingCost:
             "other results"
         )
     return read_cost(work, f"{prefix}{policy}")
-
-
-def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values))
 
 
 def _or_lowest(gain: float | None) -> float:

@@ -167,7 +167,10 @@ def _study_of(optuna: Any, ranges: Mapping[str, RangeConfig], trials: Sequence[T
             optuna.trial.create_trial(
                 state=states.COMPLETE if complete else states.PRUNED,
                 value=one.gain if complete else None,
-                params={key: _place(ranges[key], value) for key, value in one.settings.items()},
+                params={
+                    key: value if (choices := ranges[key].choices) is None else choices.index(value)
+                    for key, value in one.settings.items()
+                },
                 distributions=_distributions(optuna, ranges),
                 intermediate_values=_mean(one.rewards) if one.state == "pruned" else {},
             )
@@ -202,8 +205,3 @@ def _value(one: RangeConfig, drawn: Any) -> Any:
     assert one.low is not None
     assert one.high is not None
     return min(max(float(f"{drawn:.{_DIGITS}g}"), float(one.low)), float(one.high))
-
-
-def _place(one: RangeConfig, value: Any) -> Any:
-    """What was drawn for a value of a setting."""
-    return value if one.choices is None else one.choices.index(value)

@@ -154,14 +154,13 @@ def study_record(
 def _figures(point: Point, split: str, digits: int) -> Row:
     one = point.rows[split].by(point.measure)
 
-    def percents(prefix: str, gain: Gain) -> Row:
-        ends = zip(("gain", "low", "high"), gain, strict=True)
-        return {f"{prefix}{end}_percent": percent(share, digits) for end, share in ends}
-
     return {
         **one.figures({"modules": "num_compared", "failed": "num_failed", "projects": "num_projects"}),
-        **percents("", one.geomean),
-        **percents("total_", one.total),
+        **{
+            f"{prefix}{end}_percent": percent(share, digits)
+            for prefix, gain in (("", one.geomean), ("total_", one.total))
+            for end, share in zip(("gain", "low", "high"), gain, strict=True)
+        },
         "gain_percent_by_seed": {
             str(row.contender.seeds[0]): percent(row.by(point.measure).geomean.value, digits)
             for row in point.by_seed[split]
@@ -203,22 +202,17 @@ def _importances(study: RowView) -> str:
 def _progress(study: RowView) -> go.Figure:
     """Gain of each trial in order, and of the best so far; pruned and failed trials are marks beneath."""
     done = [one for one in study["trials"] if one["validation_gain_percent"] is not None]
-    gains = [one["validation_gain_percent"] for one in done]
+    gains, numbers = ([one[name] for one in done] for name in ("validation_gain_percent", "trial"))
     hover = [", ".join(f"{key} {value}" for key, value in one["settings"].items()) for one in done]
-    best = list(itertools.accumulate(gains, max))
-    numbers = [one["trial"] for one in done]
-    shape = {"line": {"shape": "hv"}, "mode": "lines"}
+    best, shape = list(itertools.accumulate(gains, max)), {"line": {"shape": "hv"}, "mode": "lines"}
     series = [
         figures.Series("trial", numbers, gains, hover, 0, "%{x}: %{y:+.2f} %<br>%{text}"),
         figures.Series("best so far", numbers, best, colour=1, style=shape),
     ]
     for colour, state in ((2, "pruned"), (3, "failed")):
-        places = [one["trial"] for one in study["trials"] if one["state"] == state]
-        if places:
-            mark = {"marker": {"symbol": "x", "size": 9}}
-            series.append(
-                figures.Series(state, places, [min(gains, default=0.0)] * len(places), (), colour, style=mark)
-            )
+        if places := [one["trial"] for one in study["trials"] if one["state"] == state]:
+            y, mark = [min(gains, default=0.0)] * len(places), {"marker": {"symbol": "x", "size": 9}}
+            series.append(figures.Series(state, places, y, colour=colour, style=mark))
     x_axis = {"title": "trial", "rangemode": "tozero"}
     return figures.chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
 
@@ -294,46 +288,45 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
         return figures.parallel({**columns, **gains}, "gain, validation (%)")
     key = keys[0] if keys else ""
     numbers = [value for point in shown for value in point.training.settings.values()]
-    plain = bool(numbers) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in numbers)
+    plain = bool(numbers) and all(map(_is_number, numbers))
     if in_ranges and plain:
         shown.sort(key=lambda point: point.training.settings[key])
     groups: dict[str, list[Point]] = {}
     for point in shown:
         groups.setdefault(", ".join(filter(None, [point.training.task, point.training.learner])), []).append(point)
     series, everywhere = [], []
-    for i, (name, members) in enumerate(groups.items()):
-        for split, (dash, symbol) in _MARKS.items():
-            if all(split not in point.rows for point in members):
-                continue
-            line = {"color": figures.style_of(i)["color"], "dash": dash}
-            if key and key not in members[0].training.settings:  # the same whatever was swept
-                everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
-                continue
-            places = [point.training.settings[key] if plain else _place(point, key) for point in members]
-            compared = [one for point in members if (one := point.on(split))]
-            series.append(
-                figures.Series(
-                    f"{name}, {split}",
-                    places,
-                    [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
-                    [f"{one.num_compared} compared" for one in compared],
-                    i,
-                    "%{x}: %{y:+.2f} %<br>%{text}",
-                    {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},
-                    [one.geomean for one in compared],
-                )
+    for (i, (name, members)), (split, (dash, symbol)) in itertools.product(enumerate(groups.items()), _MARKS.items()):
+        if all(split not in point.rows for point in members):
+            continue
+        line = {"color": figures.style_of(i)["color"], "dash": dash}
+        if key and key not in members[0].training.settings:  # the same whatever was swept
+            everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
+            continue
+        places = [point.training.settings[key] if plain else _place(point, key) for point in members]
+        compared = [one for point in members if (one := point.on(split))]
+        series.append(
+            figures.Series(
+                f"{name}, {split}",
+                places,
+                [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
+                [f"{one.num_compared} compared" for one in compared],
+                i,
+                "%{x}: %{y:+.2f} %<br>%{text}",
+                {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},
+                [one.geomean for one in compared],
             )
-            seeds = [
-                (place, 100.0 * gain)
-                for place, point in zip(places, members, strict=True)
-                for row in point.by_seed[split]
-                if len(point.by_seed[split]) > 1 and (gain := row.by(point.measure).geomean.value) is not None
-            ]
-            if seeds:
-                mark = {"size": 6, "color": line["color"], "symbol": symbol}
-                style = {"mode": "markers", "showlegend": False, "marker": mark, "line": None}
-                x, y = zip(*seeds, strict=True)
-                series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
+        )
+        seeds = [
+            (place, 100.0 * gain)
+            for place, point in zip(places, members, strict=True)
+            for row in point.by_seed[split]
+            if len(point.by_seed[split]) > 1 and (gain := row.by(point.measure).geomean.value) is not None
+        ]
+        if seeds:
+            mark = {"size": 6, "color": line["color"], "symbol": symbol}
+            style = {"mode": "markers", "showlegend": False, "marker": mark, "line": None}
+            x, y = zip(*seeds, strict=True)
+            series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
     wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
     axis: Row = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
     if plain:
@@ -342,6 +335,10 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
     for label, gain, line in everywhere:
         figure.add_hline(y=gain, line={**line, "width": 2}, annotation_text=label)
     return figure
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.Figure | None:
@@ -361,7 +358,7 @@ def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.F
 def _places(points: Sequence[Point], key: str, in_ranges: bool) -> list[Any]:
     """Where points stand on the axis of a setting: at words, or at numbers where these are drawn from a range."""
     values = [point.training.settings.get(key) for point in points]
-    if in_ranges and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if in_ranges and all(map(_is_number, values)):
         return [float(value) for value in values if value is not None]
     return [_place(point, key) for point in points]
 

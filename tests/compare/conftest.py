@@ -158,6 +158,23 @@ def shipped_rows(project: str, program: str, contender: str, text: int | None, s
     return rows
 
 
+def result_row(
+    project: str,
+    module: str,
+    sizes: dict[str, Any],
+    baseline: dict[str, Any],
+    policy: str = "es",
+    seed: int = 0,
+    language: str = "c",
+    split: str = "test",
+    **other: Any,
+) -> dict[str, Any]:
+    """A module under a policy: its scores by measure, and those under the heuristic."""
+    key = {"project": project, "module": module, "language": language, "split": split, "policy": policy, "seed": seed}
+    known = {"num_questions": 9, "num_inlined": 3, "truncated": False, "failure": "", "message": ""}
+    return {**key, **sizes, **{f"baseline_{name}": size for name, size in baseline.items()}, **known, **other}
+
+
 def _add_module(made: World, split: str, project: str, i: int, size: int) -> None:
     language = "c" if i % 2 else "c++"
     key = {"project": project, "module": f"src/part{i}.{'c' if i % 2 else 'cc'}"}
@@ -184,25 +201,11 @@ def _add_module(made: World, split: str, project: str, i: int, size: int) -> Non
     if split == "validation":
         return
     for policy, factor in [("bc", 1.03 if i % 2 else 0.97), ("es", 0.95)]:
+        shares = {"text_bytes": 1, "exec_bytes": 0.5, "dedup_bytes": 0.75}
+        under = {name: round(size * factor * share) for name, share in shares.items()}
+        plain = {name: int(size * share) for name, share in shares.items()}
         made.results.append(
-            {
-                **key,
-                "language": language,
-                "split": split,
-                "policy": policy,
-                "seed": 0,
-                "text_bytes": round(size * factor),
-                "exec_bytes": round(size * factor / 2),
-                "dedup_bytes": round(size * factor * 0.75),
-                "baseline_text_bytes": size,
-                "baseline_exec_bytes": size // 2,
-                "baseline_dedup_bytes": size * 3 // 4,
-                "num_questions": 9,
-                "num_inlined": 3,
-                "truncated": False,
-                "failure": "",
-                "message": "",
-            }
+            result_row(**key, sizes=under, baseline=plain, policy=policy, language=language, split=split)
         )
 
 

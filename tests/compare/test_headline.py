@@ -21,7 +21,7 @@ from mlgo.compare.shipped import (
 from mlgo.errors import ArtifactError
 from mlgo.report.headline_page import headline_table, record_of, sentences
 from mlgo.report.pages import HTML, PLAIN
-from tests.compare.conftest import shipped_rows
+from tests.compare.conftest import result_row, shipped_rows
 
 BOOTSTRAP = Bootstrap(500, 0.95, 0)
 PROJECTS = ("ant", "bee", "cat", "dog", "eel", "fox")
@@ -53,21 +53,12 @@ def shipped(seeds=(0, 1)):
 def results(seeds=(0, 1)):
     rows = []
     for number, project in enumerate(PROJECTS):
-        for seed in seeds:
-            sizes = {"text_bytes": (90, 80)[seed], "baseline_text_bytes": 100}
-            rows.append(
-                {
-                    "project": project,
-                    "module": "a.c",
-                    "language": "c++" if number > 3 else "c",
-                    "split": "test",
-                    "policy": "es",
-                    "seed": seed,
-                    **sizes,
-                    "failure": "",
-                    "message": "",
-                }
-            )
+        key = {"project": project, "module": "a.c", "language": "c++" if number > 3 else "c"}
+        sizes = ({"text_bytes": (90, 80)[seed]} for seed in seeds)
+        rows += [
+            result_row(**key, sizes=one, baseline={"text_bytes": 100}, seed=seed)
+            for seed, one in zip(seeds, sizes, strict=True)
+        ]
     return pa.Table.from_pylist(rows, RESULTS)
 
 

@@ -6,6 +6,7 @@ import pytest
 from mlgo.base.artifacts import HEADROOM, RESULTS, write_rows
 from mlgo.errors import ArtifactError
 from mlgo.report.headroom_page import BEST, headroom_rows, read_headroom, render_headroom
+from tests.compare.conftest import result_row
 
 MODULES = {("p", "one"): "c", ("p", "two"): "c++", ("q", "three"): "c++"}
 SIZES = {
@@ -39,25 +40,10 @@ def search_rows():
 
 
 def result_rows(*sizes, policy="es", modules=tuple(MODULES)):
+    both = ("exec_bytes", "text_bytes")
     return [
-        {
-            "project": project,
-            "module": module,
-            "language": "c",
-            "split": "test",
-            "policy": policy,
-            "seed": 0,
-            "exec_bytes": size,
-            "text_bytes": size,
-            "baseline_exec_bytes": 7,
-            "baseline_text_bytes": 7,
-            "num_questions": 1,
-            "num_inlined": 1,
-            "truncated": False,
-            "failure": "" if size else "exit",
-            "message": "",
-        }
-        for (project, module), size in zip(modules, sizes, strict=True)
+        result_row(*key, dict.fromkeys(both, size), dict.fromkeys(both, 7), policy, failure="" if size else "exit")
+        for key, size in zip(modules, sizes, strict=True)
     ]
 
 

@@ -12,13 +12,14 @@ from mlgo.compare.modules import (
     failures,
     measured_modules,
     module_scopes,
-    module_scores,
+    policy_scores,
     ratios,
     standouts,
 )
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, by_contender, compare, corrected
 from mlgo.errors import ArtifactError
 from mlgo.report.metrics import metrics
+from tests.compare.conftest import result_row
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 
@@ -168,20 +169,9 @@ def test_a_module_of_another_corpus_is_an_error(world):
 
 def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike():
     """Three modules of one project gain a tenth each, one of another nothing: of 2 projects each may be drawn twice."""
-    rows = [
-        {
-            "contender": "es-s0",
-            "project": project,
-            "module": f"{i}.c",
-            "language": "c",
-            "split": "test",
-            "text_bytes": 1000 - 100 * (project == "a"),
-            "baseline_text_bytes": 1000,
-            **dict.fromkeys(("num_questions", "num_inlined", "truncated", "failure", "message")),
-        }
-        for i, project in enumerate("aaab")
-    ]
-    measured = module_scores(pa.Table.from_pylist(rows), ["text_bytes"])
+    sizes = [{"text_bytes": 1000 - 100 * (project == "a")} for project in "aaab"]
+    rows = [result_row("aaab"[i], f"{i}.c", one, {"text_bytes": 1000}) for i, one in enumerate(sizes)]
+    measured = policy_scores(pa.Table.from_pylist(rows), ["text_bytes"])
     whole, *_ = compare(measured, module_scopes, BOOTSTRAP)
     one = whole.by("text_bytes")
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))

@@ -11,6 +11,7 @@ from mlgo.base.config import load_config
 from mlgo.base.files import write_json, write_text
 from mlgo.errors import ArtifactError
 from mlgo.research.generalisation import SeedGroup, read_matrices, read_trainings
+from tests.compare.conftest import result_row
 from tests.conftest import REPOSITORY
 
 NEW, OLD = "ziglang clang 22.1.8", "ziglang clang 19.1.7"
@@ -22,23 +23,9 @@ def row(module: tuple[str, str, str], trained: str, train_set: str, seed: int, t
     """A module of 1000 bytes under the heuristic, and of ``ratio`` times that under the policy."""
     project, name, language = module
     sizes = {"text_bytes": round(1000 * ratio), "exec_bytes": 1000}
-    return {
-        "project": project,
-        "module": name,
-        "language": language,
-        "split": "test",
-        "trained_with": trained,
-        "train_set": train_set,
-        "seed": seed,
-        "tested_with": tested,
-        **sizes,
-        **{f"baseline_{measure}": 1000 for measure in sizes},
-        "num_questions": 3,
-        "num_inlined": 1,
-        "truncated": False,
-        "failure": "",
-        "message": "",
-    }
+    known = {"trained_with": trained, "train_set": train_set, "tested_with": tested}
+    found = result_row(project, name, sizes, dict.fromkeys(sizes, 1000), seed=seed, language=language, **known)
+    return {key: value for key, value in found.items() if key != "policy"}
 
 
 def write_run(folder: Path, rows: list[dict[str, Any]] | None = None) -> Path:

@@ -7,17 +7,14 @@ from mlgo.base.artifacts import RESULTS
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.errors import ArtifactError
 from mlgo.research.module_sizes import BOUNDS, compare_by_size
+from tests.compare.conftest import result_row
 
 
 def results(*rows, split="validation"):
     """Rows of (learner, seed, module, bytes under the heuristic, bytes under the policy)."""
     return pa.Table.from_pylist(
         [
-            {
-                **{"project": "bellows", "module": module, "language": "c", "split": split, "policy": learner},
-                **{"seed": seed, "text_bytes": text, "baseline_text_bytes": before, "failure": "", "message": ""},
-                **{"num_questions": 9, "num_inlined": 3, "truncated": False},
-            }
+            result_row("bellows", module, {"text_bytes": text}, {"text_bytes": before}, learner, seed, split=split)
             for learner, seed, module, before, text in rows
         ],
         RESULTS,

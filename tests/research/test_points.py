@@ -19,6 +19,7 @@ from mlgo.learn.cost import TrainingCost, cost_path
 from mlgo.research.matrix import expand
 from mlgo.research.points import read_points
 from mlgo.research.sweep_page import point_records, render_sweep
+from tests.compare.conftest import result_row
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 NUM_MODULES, NUM_PROJECTS = 12, 6
@@ -35,26 +36,15 @@ def write_point(folder, name, seed, validation, test, evaluations=100):
     text = f"generation,evaluations,validation_reward\n0,10,0.0\n1,{evaluations},{validation}\n"
     write_text(folder / "policies" / policy / "history.csv", text)
     write_json(folder / "policies" / policy / "policy.json", {"provenance": {"corpus_sha256": "aa"}})
+    before = {"text_bytes": 1000, "exec_bytes": 500, "dedup_bytes": 700}
     rows = [
-        {
-            "project": f"{split}{i % NUM_PROJECTS}",
-            "module": f"{i}.c",
-            "language": "c",
-            "split": split,
-            "policy": name,
-            "seed": seed,
-            "text_bytes": round(1000 * (1 - share)),
-            "exec_bytes": 500,
-            "dedup_bytes": 700,
-            "baseline_text_bytes": 1000,
-            "baseline_exec_bytes": 500,
-            "baseline_dedup_bytes": 700,
-            "num_questions": 9,
-            "num_inlined": 3,
-            "truncated": False,
-            "failure": "",
-            "message": "",
-        }
+        result_row(
+            f"{split}{i % NUM_PROJECTS}",
+            f"{i}.c",
+            before | {"text_bytes": round(1000 * (1 - share))},
+            before,
+            **{"policy": name, "seed": seed, "split": split},
+        )
         for split, share in (("validation", validation), ("test", test))
         for i in range(NUM_MODULES)
     ]

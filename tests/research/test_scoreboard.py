@@ -14,7 +14,7 @@ from mlgo.compare.inference import Gain
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import TrainingCost, cost_path
 from mlgo.research.scoreboard import read_scoreboard, training_command
-from tests.compare.conftest import shipped_rows
+from tests.compare.conftest import result_row, shipped_rows
 from tests.compare.test_units import write_run as write_choices
 from tests.conftest import REPOSITORY
 
@@ -37,13 +37,8 @@ def sizes(text):
 
 def result(policy, language, text, number):
     name, _, seed = policy.rpartition("-s")
-    return {
-        **{"project": PROJECTS[language], "module": f"{number}.{language}", "language": language, "split": "test"},
-        **{"policy": name, "seed": int(seed), "num_questions": 9, "num_inlined": 3, "truncated": False},
-        **sizes(text),
-        **{f"baseline_{measure}": size for measure, size in sizes(1000).items()},
-        **{"failure": "", "message": ""},
-    }
+    key = {"project": PROJECTS[language], "module": f"{number}.{language}", "language": language}
+    return result_row(**key, sizes=sizes(text), baseline=sizes(1000), policy=name, seed=int(seed))
 
 
 def write_shipped(data, linked):

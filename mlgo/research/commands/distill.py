@@ -29,9 +29,8 @@ from mlgo.policy.stored import StoredPolicy, load_stored, model_file, save_polic
 from mlgo.policy.tree import LARGEST, Branching, Tree
 
 _CHUNK = 50_000
-_SURE = 9.99
-"""Largest logit of a leaf; two decimals are kept."""
-_LEAST = 0.01
+_LEAST, _SURE = 0.01, 9.99
+"""Size of a leaf's logit, never 0; two decimals are kept, so that it can be read."""
 
 
 @dataclass(frozen=True)
@@ -171,21 +170,16 @@ def _pruned(fitted: Any) -> tuple[Tree, np.ndarray]:
     place = {node: number for number, node in enumerate(order)}
     nodes, inner = np.array(order), left[order] >= 0
     columns = np.unique(fitted.feature[nodes[inner]])
+    odds = np.abs(np.diff(np.log(np.maximum([no[nodes], yes[nodes]], np.finfo(np.float64).tiny)), axis=0)[0])
+    logits = np.where(answer[nodes], 1.0, -1.0) * np.clip(np.round(odds, 2), _LEAST, _SURE)
     tree = Tree(
         np.where(inner, np.searchsorted(columns, fitted.feature[nodes]), 0),
         np.where(inner, np.floor(fitted.threshold[nodes]), 0.0).astype(np.float32),
         np.array([place.get(left[node], place[node]) for node in order]),
         np.array([place[right[node]] if left[node] >= 0 else place[node] for node in order]),
-        np.where(inner, 0.0, _logits(no[nodes], yes[nodes])).astype(np.float32),
+        np.where(inner, 0.0, logits).astype(np.float32),
     )
     return tree, columns
-
-
-def _logits(no: np.ndarray, yes: np.ndarray) -> np.ndarray:
-    """Log odds of weights [num], never 0, with two decimals so that they can be read; float64 [num]."""
-    tiny = np.finfo(np.float64).tiny
-    sizes = np.abs(np.log(np.maximum(yes, tiny)) - np.log(np.maximum(no, tiny)))
-    return np.where(yes > no, 1.0, -1.0) * np.clip(np.round(sizes, 2), _LEAST, _SURE)
 
 
 _EXAMPLES = """
