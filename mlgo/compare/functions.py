@@ -29,7 +29,6 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
     """Bring functions of the judged modules together that anybody was asked about, or that cost anything under anybody.
 
     Args:
-        modules: as of `evaluation.measured_modules`; tells the judged split's modules, and which compiles failed.
         baseline: ``artifacts.FUNCTIONS`` of the references.
         evaluation: ``artifacts.FUNCTIONS`` of the policies.
 

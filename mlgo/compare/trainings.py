@@ -154,12 +154,16 @@ def check_seeds(policies: Iterable[Path]) -> None:
                 )
 
 
-def _inputs(path: Path) -> Row:
-    """What a training followed from, by the names of `_TITLES`."""
+def read_policy_record(path: Path) -> Row:
+    """Read ``policy.json`` of a policy that says what it was trained with."""
     record = read_json(path)
     if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
         raise ArtifactError(f"{path} carries no provenance; train the policy again")
+    return record
+
+
+def _inputs(path: Path) -> Row:
+    """What a training followed from, by the names of `_TITLES`."""
+    record = read_policy_record(path)
     vocabulary = {name: record[name] for name in _SCALING if name in record}
-    return {name: record["provenance"][name] for name in _TITLES if name in record["provenance"]} | {
-        "vocabulary": vocabulary
-    }
+    return {key: one for key, one in record["provenance"].items() if key in _TITLES} | {"vocabulary": vocabulary}

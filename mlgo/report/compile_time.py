@@ -16,15 +16,7 @@ _ORDER = ("heuristic", "echo", "never", "random")
 
 @dataclass(frozen=True)
 class CompileTime:
-    """Compile times of all modules under one advisor.
-
-    Attributes:
-        median_seconds: median wall time of a compile.
-        p99_seconds: 99th percentile.
-        num_ratios: modules that were also timed under the heuristic.
-        median_ratio: median of the time over that of the heuristic's plain compile of the module; None without any.
-        p99_ratio: 99th percentile of that.
-    """
+    """Compile times of all modules under one advisor; ratios are to the heuristic's plain compile of the module."""
 
     advisor: str
     num_modules: int

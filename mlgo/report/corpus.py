@@ -16,12 +16,7 @@ from mlgo.report.pages import Column, Table, count_column, text_column
 
 @dataclass(frozen=True)
 class Corpus:
-    """Everything the page tells about the corpus.
-
-    Attributes:
-        skipped: sources left out by reason, most frequent first.
-        shared: bodies and instructions that two splits have in common, by ``"train/test"`` and so on.
-    """
+    """Everything the page says about the corpus; ``shared``: bodies and instructions by ``"train/test"`` and so on."""
 
     splits: Table
     projects: Table

@@ -48,12 +48,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Side:
-    """Tables of an evaluation, and whose policies of it count.
-
-    Attributes:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-        results: ``artifacts.RESULTS``.
-    """
+    """Tables of an evaluation, and whose policies of it count."""
 
     shipped: pa.Table
     results: pa.Table

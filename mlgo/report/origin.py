@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import read_provenance
-from mlgo.base.files import canonical_json, file_sha256, read_json
-from mlgo.errors import ArtifactError
+from mlgo.base.files import canonical_json, file_sha256
+from mlgo.compare.trainings import read_policy_record
 from mlgo.host.process import without_folders
 
 Facts = dict[str, str]
@@ -34,10 +34,7 @@ def policy_facts(folder: Path, policies: Sequence[str], evaluation: Mapping[str,
     """
     found = {}
     for name in policies:
-        path = folder / name / "policy.json"
-        record = read_json(path)
-        if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
-            raise ArtifactError(f"{path} carries no provenance; train the policy again")
+        record = read_policy_record(folder / name / "policy.json")
         shape = {key: record[key] for key in ("task", "widths", "nodes", "features") if key in record}
         weights = evaluation.get("policies", {}).get(name, {}).get("policy_sha256", "unknown")
         found[name] = flatten({**record["provenance"], **shape, "weights_sha256": weights})

@@ -50,11 +50,7 @@ class Style:
 
     def gain(self, gain: Gain | float | None) -> str:
         """A share as a signed percentage with its interval, if there is one; a dash for None."""
-        value, low, high = gain if isinstance(gain, Gain) else Gain(gain)
-        if value is None:
-            return self.none
-        ends = "" if low is None or high is None else f"{self._signed(low)} to {self._signed(high)}"
-        return self._with_ends(self._percent(self._signed(value)), ends, always=isinstance(gain, Gain))
+        return self._with_interval(gain, self._signed, self._percent)
 
     def ends(self, gain: Gain) -> str:
         """The interval alone, for example ``-0.50 to +1.25 %``; a dash where there is none."""
@@ -65,11 +61,7 @@ class Style:
 
     def ratio(self, ratio: Gain | float | None) -> str:
         """A ratio with four decimals and its interval, if there is one; a dash for None."""
-        value, low, high = ratio if isinstance(ratio, Gain) else Gain(ratio)
-        if value is None:
-            return self.none
-        ends = "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-        return self._with_ends(f"{value:.4f}", ends, always=isinstance(ratio, Gain))
+        return self._with_interval(ratio, "{:.4f}".format, str)
 
     def counts(self, *numbers: float) -> str:
         """Several numbers of one cell, for example ``6 / 2 / 1``."""
@@ -97,6 +89,15 @@ class Style:
     def change(self, change: Change | None) -> str:
         """Who changed, and by how much, for example ``zopfli (+0.50 %)``; positive is more; a dash for None."""
         return self.none if change is None else f"{change.name} ({self._percent(self._signed(change.share))})"
+
+    def _with_interval(
+        self, gain: Gain | float | None, text: Callable[[float], str], unit: Callable[[str], str]
+    ) -> str:
+        value, low, high = gain if isinstance(gain, Gain) else Gain(gain)
+        if value is None:
+            return self.none
+        ends = "" if low is None or high is None else f"{text(low)} to {text(high)}"
+        return self._with_ends(unit(text(value)), ends, always=isinstance(gain, Gain))
 
     def _with_ends(self, text: str, ends: str, always: bool = False) -> str:
         if not self.html:

@@ -37,10 +37,6 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 
     Modules are searched by themselves, so what they save is added up. That is exact where each program is one module.
 
-    Args:
-        course: ``artifacts.SEARCH_COURSE``.
-        shipped: ``artifacts.SHIPPED_SIZES`` of the same evaluation.
-
     Returns:
         Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
         [num_steps]. Empty where nothing was searched or measured.
@@ -65,12 +61,7 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 
 @dataclass(frozen=True)
 class PolicyPage:
-    """A policy on some projects.
-
-    Attributes:
-        truth: what a strict reader asks; None where nothing is linked.
-        known: gains that a search knows of, by compiles of each module; see `known_gains`.
-    """
+    """A policy on some projects; ``truth`` is None where nothing is linked."""
 
     policy: str
     task: str

@@ -53,15 +53,11 @@ class Report:
     """Everything the page shows.
 
     Attributes:
-        rows: comparisons by split and scope, by contender, learners over several seeds last.
-        ships: linked files of the projects that are judged.
-        truth: what a strict reader asks about what ships; None where it is no size that policies are made for.
+        truth: headline results; None where what ships is no size that policies are made for.
         functions: costs of the judged functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
         self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
-        training_failures: modules that failed while policies were trained.
-        importances: importance of the features by policy, most important first.
     """
 
     task: str

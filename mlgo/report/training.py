@@ -1,6 +1,6 @@
 """Figures of training histories, and the modules on which trainings met failures."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +15,9 @@ from mlgo.report.figures import Series, chart, style_of
 
 def rewards(curves: Sequence[Curve]) -> go.Figure | None:
     """Mean reward of what each update saw and reward on the validation items; None without such runs."""
-    series: list[Series] = []
-    steps: dict[str, None] = {}
-    for i, curve in enumerate(curves):
-        if not curve.points(curve.step, "mean_reward")[0]:
-            continue
-        steps[curve.step] = None
+    shown = [(i, one) for i, one in enumerate(curves) if one.points(one.step, "mean_reward")[0]]
+    series = []
+    for i, curve in shown:
         colour = style_of(i)["color"]
         validated = {"line": {"color": colour, "width": 2.5, "dash": "dot"}, "marker": {"size": 8, "color": colour}}
         for column, label, style in (
@@ -29,10 +26,8 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
         ):
             x, y = curve.points(curve.step, column, 100.0)
             series.append(Series(f"{curve.policy}: {label}", x, y, style=style))
-    if not series:
-        return None
-    axis = {"title": " or ".join(steps), "dtick": _step_distance(series)}
-    return chart(series, axis, {"title": "mean reward (%)"}, 400, zero=(None, 0))
+    steps = " or ".join(dict.fromkeys(curve.step for _, curve in shown))
+    return _over_steps(series, steps, {"title": "mean reward (%)"}, zero=(None, 0))
 
 
 def budgets(curves: Sequence[Curve]) -> go.Figure | None:
@@ -65,10 +60,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
         for column, label, dash in (("loss", "training", "solid"), ("validation_loss", "validation", "dot")):
             line = {"color": style_of(i)["color"], "width": 2.5, "dash": dash}
             series.append(Series(f"{curve.policy}: {label}", *curve.points("epoch", column), style={"line": line}))
-    if not series:
-        return None
-    axis = {"title": "epoch", "dtick": _step_distance(series)}
-    return chart(series, axis, {"title": "cross-entropy (nats per question)", "rangemode": "tozero"}, 400)
+    return _over_steps(series, "epoch", {"title": "cross-entropy (nats per question)", "rangemode": "tozero"})
 
 
 def read_training_failures(folder: Path, policies: Sequence[str]) -> list[Row]:
@@ -81,6 +73,11 @@ def read_training_failures(folder: Path, policies: Sequence[str]) -> list[Row]:
     ]
 
 
-def _step_distance(series: Sequence[Series]) -> int:
-    """Whole distance of the ticks of an axis of steps."""
-    return max(1, round(max((one.x[-1] for one in series if one.x), default=1.0) / 12))
+def _over_steps(
+    series: Sequence[Series], step: str, y: Mapping[str, str], zero: tuple[None, float | None] = (None, None)
+) -> go.Figure | None:
+    """Lines over the updates of a training; None without any."""
+    if not series:
+        return None
+    distance = max(1, round(max((one.x[-1] for one in series if one.x), default=1.0) / 12))
+    return chart(series, {"title": step, "dtick": distance}, y, 400, zero=zero)

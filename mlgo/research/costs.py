@@ -16,8 +16,7 @@ class Cost:
     """What some trainings cost together, on their machine; it differs from run to run.
 
     Attributes:
-        compiles: of these, the ones that no response tree held.
-        seconds: wall time.
+        compiles: of the evaluations, those that no response tree held.
         complete: False if any training was killed: the figures are lower bounds then.
     """
 

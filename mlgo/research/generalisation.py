@@ -52,12 +52,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class SeedGroup:
-    """Policies that differ in their seed alone.
-
-    Attributes:
-        seeds: ascending.
-        evaluations: compiles that one training asked for, validations included, mean over the seeds.
-    """
+    """Policies that differ in their seed alone; ``evaluations`` of one training, mean over the seeds."""
 
     compiler: str
     train_set: str

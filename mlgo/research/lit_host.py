@@ -32,12 +32,7 @@ _ANSWER_S, _COMPILE_S = 30.0, 300.0
 
 @dataclass(frozen=True)
 class TensorValue:
-    """A feature, as LLVM's hosts get it: a sequence of numbers.
-
-    Attributes:
-        of: name, dtype and shape.
-        values: the numbers, row-major.
-    """
+    """A feature, as LLVM's hosts get it: a sequence of numbers, row-major."""
 
     of: TensorSpec
     values: list[int | float]

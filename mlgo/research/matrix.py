@@ -44,7 +44,6 @@ class SweepTraining:
 
     Attributes:
         name: of its policies, before the seed: ``<learner>,[<task>,]<setting>=<value>,...``.
-        task: of ``sweep.tasks``; empty where the sweep names none.
         settings: value of each swept setting that this training reads.
         home: of its corpus and baseline, see `Sweep.homes`.
         start: name of the training whose policies it starts from; empty if from none.

@@ -23,15 +23,11 @@ _CLASSED_BY = measures.DEFAULT.name
 
 
 def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstrap: Bootstrap) -> list[ComparisonRow]:
-    """Each learner over its seeds beside the heuristic, class by class.
+    """Each learner over its seeds against the heuristic, class by class; the class is the row's scope.
 
     Args:
         results: ``artifacts.RESULTS``.
         split: whose modules count; None for the one that is judged.
-
-    Returns:
-        By class, the smallest modules first, then by learner; the class is the row's scope. Classes without modules are
-        left out.
     """
     measured = policy_scores(results)
     judged = split or measured.judged

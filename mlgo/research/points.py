@@ -31,10 +31,8 @@ class Point:
     """What one training of a sweep has come to.
 
     Attributes:
-        measure: score that is compared: of modules their ``compile.objective``.
         failures: why there is no result, by seed; a study ends trainings early, too.
         trained: policies with a history: those that did not fail, and those of a study that were pruned.
-        evaluations: compiles that one of these trainings asked for, mean; None without any.
         rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
         best: greatest gain on the validation split among the points of its task.
     """

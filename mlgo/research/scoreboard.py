@@ -34,13 +34,10 @@ class Entry:
     """One learner: means over its seeds.
 
     Attributes:
-        seeds: of its policies, ascending.
         evaluations: compiles that one training asked for, validations included, as its history counts them.
-        compiles: of all that a training asked for, repetitions after a stop included, those that no decision tree held.
-        seconds: wall time of one training.
-        cores: workers of a training, each with its compiler on a core of its own.
+        compiles: those that no response tree held, repetitions after a stop included.
         complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
-        comparisons: over all seeds, by scope: all, c++, c; corrected for the learners of the table, scope by scope.
+        comparisons: by scope: all, c++, c; corrected for the learners of the table, scope by scope.
         ships: the same of the totals of linked files; None where nothing was linked.
     """
 

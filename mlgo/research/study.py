@@ -38,7 +38,7 @@ class Trial:
     Attributes:
         state: ``pruned`` if the training of any seed ended early, ``failed`` if any could not go on.
         gain: on the validation projects, over all seeds; None unless it is complete.
-        rewards: by seed and step, mean reward on the validation modules, where a training has validated.
+        rewards: by seed and step, mean reward on the validation modules.
     """
 
     settings: Values

@@ -244,16 +244,12 @@ def test_an_interval_has_the_width_of_the_normal_one():
 # Tests.
 
 
+TAIL = 2 * (1 + 12 + 66) / 2**12
+
+
 @pytest.mark.parametrize(
     ("smaller", "larger", "expected"),
-    [
-        (10, 2, 2 * (1 + 12 + 66) / 2**12),
-        (2, 10, 2 * (1 + 12 + 66) / 2**12),
-        (6, 0, 2 / 2**6),
-        (3, 3, 1.0),
-        (1, 0, 1.0),
-        (0, 0, None),
-    ],
+    [(10, 2, TAIL), (2, 10, TAIL), (6, 0, 2 / 2**6), (3, 3, 1.0), (1, 0, 1.0), (0, 0, None)],
 )
 def test_sign_test_by_hand(smaller, larger, expected):
     changes = np.array([-0.1] * smaller + [0.1] * larger + [0.0, 0.0])

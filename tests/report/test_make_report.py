@@ -54,6 +54,18 @@ def plain(tmp_path_factory) -> tuple[Path, str]:
     return world.root, made(world, run_alone)
 
 
+def write_programs(world, rows: list[dict], es: str = "cd" * 32) -> None:
+    """Programs that ran under bc-s0 and these weights of es-s0; what is not said of a row is the same for all."""
+    known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
+    origin = {**world.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": es}}
+    path = world.root / "execution/programs.parquet"
+    write_rows(path, [{**known, **row} for row in rows], PROGRAMS, origin)
+
+
+def comparisons(root: Path) -> dict:
+    return json.loads((root / "report/comparisons.json").read_text())
+
+
 def headline(page: str) -> list[str]:
     return re.findall(r'<p class="sentence">(.*?)</p>', page)
 
@@ -85,7 +97,7 @@ def test_fewer_than_six_projects_allow_no_verdict(plain):
     root, page = plain
     assert headline(page) == [f"{name}: no verdict: 2 projects, six are needed" for name in ("bc-s0", "es-s0")]
     assert "makes the code smaller" not in page
-    figures = json.loads((root / "report/comparisons.json").read_text())["test"]["es-s0"]
+    figures = comparisons(root)["test"]["es-s0"]
     assert (figures["text_verdict"], figures["text_num_tests"]) == ("no verdict", 0)
     assert "text_corrected_p" not in figures
 
@@ -104,7 +116,7 @@ def test_headline_follows_the_verdict(world):
         "bc-s0: no difference shown against the built-in heuristic",
         "es-s0 makes the code smaller than the built-in heuristic does",
     ]
-    figures = json.loads((world.root / "report/comparisons.json").read_text())["test"]["es-s0"]
+    figures = comparisons(world.root)["test"]["es-s0"]
     assert (figures["text_p"], figures["text_corrected_p"]) == (0.0004883, 0.0009766)  # 2 / 2 ** 12, of two policies
 
 
@@ -142,8 +154,8 @@ def test_failures_are_shown_without_paths(world):
     assert "/tmp/secret" not in page
 
 
-def test_failures_in_training_are_shown(world):
-    assert "Failed compiles in training:</strong>\nnone." in made(world)
+def test_failures_in_training_are_shown(plain, world):
+    assert "Failed compiles in training:</strong>\nnone." in plain[1]
     rows = [
         {"module": "anvil/a.c", "compiles": 20, "failures": 12, "reason": "timeout: no end", "quarantined": True},
         {"module": "anvil/b.c", "compiles": 20, "failures": 1, "reason": "exit: in /a/b/c.bc", "quarantined": False},
@@ -169,11 +181,11 @@ def test_self_test_differences_are_listed(world):
 
 def test_metrics_and_compile_times(plain):
     root, _ = plain
-    comparisons = json.loads((root / "report/comparisons.json").read_text())
-    assert comparisons["test"]["es-s0"]["text_modules_smaller"] == 12
+    figures = comparisons(root)["test"]["es-s0"]
+    assert figures["text_modules_smaller"] == 12
     metrics = json.loads((root / "report/metrics.json").read_text())
     assert metrics["test"]["es"]["projects_smaller"] == 2
-    assert metrics["test"]["es"]["gain_percent"] == comparisons["test"]["es-s0"]["text_geomean_gain_percent"]
+    assert metrics["test"]["es"]["gain_percent"] == figures["text_geomean_gain_percent"]
     times = json.loads((root / "work/report/compile_time.json").read_text())
     assert (times["es-s0"]["median_ratio"], times["heuristic"]["num_modules"]) == (2.0, 30)
     assert "es-s0" in (root / "work/report/compile_time.html").read_text()
@@ -202,7 +214,7 @@ def test_what_ships(plain):
     assert total.count("0.00\N{NO-BREAK SPACE}%") >= 1  # constants
     assert "bin/drill" in ships
     assert "Programs without a size" not in ships
-    figures = json.loads((root / "report/comparisons.json").read_text())["shipped"]["test"]["es-s0"]
+    figures = comparisons(root)["shipped"]["test"]["es-s0"]
     assert (figures["total_bytes"], figures["total_baseline_bytes"]) == (34_340, 35_000)
     assert figures["text_gain_percent"] == 2.0
     metrics = json.loads((root / "report/metrics.json").read_text())
@@ -222,7 +234,7 @@ def test_the_page_begins_with_what_ships(plain):
         < page.index('id="ships"')
         < page.index('id="gains"')
     )
-    told = json.loads((root / "report/comparisons.json").read_text())["truth"]
+    told = comparisons(root)["truth"]
     assert told["answers"]["what ships, in total"]["gain_percent"] == 1.8857
     assert told["answers"]["C programs, in total"]["finding"] == "no verdict: 2 projects, six are needed"
     assert told["instead"] == {}
@@ -231,27 +243,22 @@ def test_the_page_begins_with_what_ships(plain):
 def test_reference_rows_and_what_is_executed(world):
     for number, project in enumerate(("drill", "easel"), start=1):
         world.shipped += shipped_rows(project, f"bin/{project}", "-Os", number * 9_900)
-    known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
-    rows = [{**known, "contender": name, "instructions": n} for name, n in (("heuristic", 100), ("es-s0", 110))]
-    origin = {**world.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
-    write_rows(world.root / "execution/programs.parquet", rows, PROGRAMS, origin)
+    counts = {"heuristic": 100, "es-s0": 110}
+    write_programs(world, [{"contender": name, "instructions": number} for name, number in counts.items()])
     page = made(world)
     ships = section(page, "ships", "gains")
     for name in ("instead: -Os", "instead: best of -Os and -Oz", "against the best of -Os and -Oz for each program"):
         assert name in ships
     assert "Does smaller code run slower?" in section(page, "programs", "projects")
-    told = json.loads((world.root / "report/comparisons.json").read_text())["truth"]
+    told = comparisons(world.root)["truth"]
     assert told["answers"]["executed instructions, geometric mean"]["gain_percent"] == -10.0
     assert told["instead"]["-Os"]["gain_percent"] == pytest.approx(100 * 330 / 35_000, abs=1e-4)
 
 
 def test_without_valgrind_the_page_says_so(world):
-    rows = [
-        {"program": "p", "contender": name, "failure": "valgrind", "message": "valgrind is missing"}
-        for name in ("heuristic", "es-s0")
-    ]
-    origin = {**world.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
-    write_rows(world.root / "execution/programs.parquet", rows, PROGRAMS, origin)
+    nothing = dict.fromkeys(("reads", "writes", "text_bytes", "right"))
+    failed = {**nothing, "failure": "valgrind", "message": "valgrind is missing"}
+    write_programs(world, [{"contender": name, **failed} for name in ("heuristic", "es-s0")])
     page = made(world)
     assert "No program ran: valgrind is missing." in page
     assert "What programs execute was not counted: valgrind is missing." in page
@@ -271,10 +278,10 @@ def test_sign_test_and_seeds(world):
     world.policies = ("bc-s0", "es-s0", "es-s1")
     page = made(world)
     assert '<td class="left">es-mean</td>' in page
-    comparisons = json.loads((world.root / "report/comparisons.json").read_text())["test"]
-    assert comparisons["es-s0"]["text_sign_p"] == comparisons["es-mean"]["text_sign_p"] == 0.5
-    assert comparisons["bc-s0"]["text_much_larger_share_percent"] == 50.0
-    assert comparisons["es-mean"]["text_geomean_gain_percent"] == comparisons["es-s0"]["text_geomean_gain_percent"]
+    found = comparisons(world.root)["test"]
+    assert found["es-s0"]["text_sign_p"] == found["es-mean"]["text_sign_p"] == 0.5
+    assert found["bc-s0"]["text_much_larger_share_percent"] == 50.0
+    assert found["es-mean"]["text_geomean_gain_percent"] == found["es-s0"]["text_geomean_gain_percent"]
 
 
 def section(page: str, name: str, after: str) -> str:
@@ -293,7 +300,7 @@ def test_functions_of_register_allocation(allocating):
     assert "12 / 0 / 12" in rows["best of all"]  # 3 percent less under bc-s0 is no match for 5 under es-s0
     assert rows["es-s0"].count("+100.00\N{NO-BREAK SPACE}%") == 2
     assert 'id="figure-functions"' in functions
-    figures = json.loads((allocating.root / "report/comparisons.json").read_text())["functions"]["es-s0"]
+    figures = comparisons(allocating.root)["functions"]["es-s0"]
     counts = ("functions_smaller", "functions_equal", "module_modules_smaller")
     assert [figures[name] for name in counts] == [12, 12, 12]
     assert (figures["best_geomean_share_percent"], figures["best_total_share_percent"]) == (100.0, 100.0)
@@ -311,8 +318,8 @@ def test_a_page_about_costs_does_not_speak_of_sizes(allocating):
     assert "1.005 times the cost they take" in page
 
 
-def test_pages_about_sizes_have_no_functions(world):
-    page = made(world)
+def test_pages_about_sizes_have_no_functions(plain):
+    _, page = plain
     assert 'id="functions"' not in page
     assert 'id="programs"' not in page
     assert "change in text against the heuristic" in page
@@ -322,21 +329,18 @@ def test_pages_about_sizes_have_no_functions(world):
 def test_programs_that_ran_under_these_policies(allocating):
     absent = section(made(allocating), "programs", "ships")
     assert "<code>make programs</code>" in absent
-    known = {"program": "p", "reads": 5, "writes": 5, "text_bytes": 9, "right": True, "failure": "", "message": ""}
     rows = [
-        {**known, "contender": name, "spill_cost": cost, "instructions": instructions}
+        {"contender": name, "spill_cost": cost, "instructions": instructions}
         for name, cost, instructions in [("heuristic", 9.0, 1000), ("bc-s0", 19.0, 1100), ("es-s0", 4.0, 900)]
     ]
-    path = allocating.root / "execution/programs.parquet"
-    origin = {**allocating.origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "cd" * 32}}
-    write_rows(path, rows, PROGRAMS, origin)
+    write_programs(allocating, rows)
     programs = section(made(allocating), "programs", "ships")
     (row,) = re.findall(r'>all</td><td class="left">es-s0</td>(.*?)</tr>', programs, re.DOTALL)
     # With 1 added, 5 instead of 10; 900 instructions instead of 1,000; all else is equal.
     figures = ["+50.00", "0.00", "+10.00", "0.00"]
     assert re.findall(r"<td>(.*?)\N{NO-BREAK SPACE}%</td>", row) == figures
     assert "execution/programs.parquet" in (allocating.root / "report/report.html").read_text()
-    write_rows(path, rows, PROGRAMS, {**origin, "policies_sha256": {"bc-s0": "cd" * 32, "es-s0": "ef" * 32}})
+    write_programs(allocating, rows, es="ef" * 32)
     assert section(made(allocating), "programs", "ships") == absent
 
 
@@ -398,7 +402,7 @@ def test_without_test_projects_validation_decides_and_the_page_says_so(world):
     assert "2 validation projects, which no policy was trained on (drill, easel)" in page
     assert "choose by them" in page
     assert len(headline(page)) == 2
-    told = json.loads((world.root / "report/comparisons.json").read_text())
+    told = comparisons(world.root)
     assert "es-s0" in told["validation"]
     assert "test" not in told
 

@@ -38,7 +38,6 @@ class Taught:
     """Questions with what a policy and what the traced reference answer.
 
     Attributes:
-        features: names of the columns.
         values: int64 [num_questions, num_features].
         logits: float32 [num_questions], the policy's; it says yes above 0.
         recorded: bool [num_questions], answers of the trace.
@@ -52,13 +51,7 @@ class Taught:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What becomes of the questions that end at one leaf.
-
-    Attributes:
-        answer: of the tree, 1 for yes.
-        questions: that end here.
-        equal: share of them that the teacher answers alike; 1 without any.
-    """
+    """What becomes of the questions that end at one leaf; ``equal`` is the share that the teacher answers alike."""
 
     answer: int
     questions: int
@@ -70,9 +63,7 @@ class Agreement:
     """How often a tree and its teacher answer alike.
 
     Attributes:
-        questions: that were compared.
-        equal: share of equal answers.
-        equal_by_margin: the same, each question counted by the teacher's margin.
+        equal_by_margin: share of equal answers, each question counted by the teacher's margin.
         recorded_equal: share of the recorded answers that are equal to the teacher's.
         leaves: from the left of the tree to its right.
     """
@@ -85,12 +76,10 @@ class Agreement:
 
 
 def taught_questions(teacher: StoredPolicy, trace: pa.Table, projects: Collection[str]) -> Taught:
-    """Ask a policy the recorded questions of some projects.
+    """Ask a policy, whose answers are yes or no, the recorded questions of some projects.
 
     Args:
-        teacher: whose answers are yes or no.
         trace: ``artifacts.trace_schema`` rows.
-        projects: whose questions are taken.
     """
     features = teacher.features
     check_features(features, trace.column_names, "the trace")

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from mlgo.base.artifacts import MODULES, RESULTS, read_table
 from mlgo.base.config import judged_split
-from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
+from mlgo.compare.modules import with_contenders
 from mlgo.corpus.store import Module, load_modules, unpack_bitcode
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
@@ -31,14 +31,15 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.report.importance import feature_importances
 
-SHOWN_FEATURES = (
-    "callee_users",
-    "cost_estimate",
-    "callsite_cost",
-    "caller_basic_block_count",
-    "callee_basic_block_count",
-    "last_call_to_static_bonus",
-)
+_TITLES = {
+    "callee_users": "users",
+    "cost_estimate": "cost",
+    "callsite_cost": "callsite",
+    "caller_basic_block_count": "caller",
+    "callee_basic_block_count": "callee",
+    "last_call_to_static_bonus": "last",
+}
+SHOWN_FEATURES = tuple(_TITLES)
 """What is said of a call: uses of the callee, LLVM's two estimates of what inlining costs, blocks on both sides, and
 whether this is the only call of a local function (see llvm/include/llvm/Analysis/InlineModelFeatureMaps.h)."""
 
@@ -57,11 +58,8 @@ class Departure:
     """One departure from the heuristic, taken back.
 
     Attributes:
-        question: number of the first question it concerns, from 0.
-        times: questions that look the same and were answered together.
-        logit: the policy's output; above 0 it inlines.
+        times: questions that look the same and were answered together; ``question`` is the first, from 0.
         change_bytes: size after the flip minus size under the policy; None when the compile failed.
-        failure: kind of failure, empty on success.
         features: what is known of the call, see `SHOWN_FEATURES`.
     """
 
@@ -80,8 +78,6 @@ class Explanation:
     """What is known about one regression.
 
     Attributes:
-        num_questions: what the compiler asked under the policy.
-        num_differing: questions that the heuristic would have answered otherwise.
         flips: those that were tried, the one that saves most first.
         together_bytes: size after all of them at once minus size under the policy; None when that compile failed.
             What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
@@ -98,22 +94,18 @@ def worst_regressions(
     results: pa.Table, modules: Sequence[Module], policy: str, split: str, objective: str, count: int
 ) -> list[Regression]:
     """List the modules that a policy makes largest in proportion; none that it does not make larger."""
-    rows = results.filter(pc.field("failure") == "").to_pylist()
-    evaluated = {(str(PolicyName(row["policy"], row["seed"])), row["split"]) for row in rows}
+    results = with_contenders(results.filter(pc.field("failure") == ""))
+    evaluated = set(zip(results["contender"].to_pylist(), results["split"].to_pylist(), strict=True))
     if (policy, split) not in evaluated:
         known = ", ".join(sorted(" on ".join(pair) for pair in evaluated))
         raise ArtifactError(f"the evaluation holds no modules of {policy} on {split}; it holds: {known or 'nothing'}")
-    grown = [
-        row
-        for row in rows
-        if str(PolicyName(row["policy"], row["seed"])) == policy
-        and row["split"] == split
-        and row[objective] > row[f"baseline_{objective}"]
-    ]
-    grown.sort(key=lambda row: (-row[objective] / max(row[f"baseline_{objective}"], 1), row["project"], row["module"]))
+    name, baseline = pc.field(objective), pc.field(f"baseline_{objective}")
+    grown = (pc.field("contender") == policy) & (pc.field("split") == split) & (name > baseline)
+    rows = results.filter(grown).to_pylist()
+    rows.sort(key=lambda row: (-row[objective] / max(row[f"baseline_{objective}"], 1), row["project"], row["module"]))
     by_key = {(module.project, module.name): module for module in modules}
     worst = []
-    for row in grown[:count]:
+    for row in rows[:count]:
         module = by_key.get((row["project"], row["module"]))
         if module is None:
             raise ArtifactError(f"{row['project']}/{row['module']} was evaluated, but is not in the corpus")
@@ -136,9 +128,6 @@ def explain_regressions(
     A flip gives the heuristic's answer to one question, known by all of its features, wherever it comes up; the policy
     answers the rest, also what is asked anew because of it. When there are more departures than flips, the policy's
     surest, those with the largest absolute logit, are taken.
-
-    Returns:
-        Explanations in the order of the regressions.
     """
     keys = [one.module.key for one in regressions]
     jobs = [
@@ -146,7 +135,7 @@ def explain_regressions(
         for key in keys
     ]
     compiled = [_as_evaluated(*pair, objective) for pair in zip(regressions, host.compile_all(jobs), strict=True)]
-    defaults = _default_answers(host, task, quirks, keys, bitcode, compiled)
+    defaults = _default_answers(host, quirks, keys, bitcode, compiled)
     departures = [_departures(task, policy, *pair) for pair in zip(compiled, defaults, strict=True)]
     chosen = [sorted(flips, key=lambda flip: (-abs(flip.logit), flip.question))[:max_flips] for flips, _ in departures]
     flip_jobs = []
@@ -170,39 +159,38 @@ def explain_regressions(
     return explanations
 
 
+def _compiled(key: str, outcome: CompileOutcome) -> CompileResult:
+    if outcome.result is None:
+        raise ArtifactError(f"{key} does not compile any more: {outcome.failure}: {outcome.message}")
+    return outcome.result
+
+
 def _as_evaluated(one: Regression, outcome: CompileOutcome, objective: str) -> CompileResult:
     """The compile, if it has the size of the evaluation; else the wrong thing would be explained."""
-    if outcome.result is None:
-        raise ArtifactError(f"{one.module.key} does not compile any more: {outcome.failure}: {outcome.message}")
+    result = _compiled(one.module.key, outcome)
     if outcome.score(objective) != one.policy_bytes:
         raise ArtifactError(
             f"{one.module.key} has {outcome.score(objective):.0f} bytes under the policy, but the evaluation found "
             f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
         )
-    return outcome.result
+    return result
 
 
 def _default_answers(
     host: CompileHost,
-    task: Task,
     quirks: Quirks,
     keys: Sequence[str],
     bitcode: Mapping[str, Path],
     compiled: Sequence[CompileResult],
 ) -> list[np.ndarray]:
     """What the heuristic would have answered to each question, int64 [num_questions] for each module."""
-    shown: list[CompileResult] = list(compiled)
     if quirks.default_hides_a_feature:
         jobs = [
             CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_heuristic_feature=True, record=True)
             for key, result in zip(keys, compiled, strict=True)
         ]
-        outcomes = host.compile_all(jobs)
-        for key, outcome in zip(keys, outcomes, strict=True):
-            if outcome.result is None:
-                raise ArtifactError(f"{key} does not compile any more: {outcome.failure}: {outcome.message}")
-        shown = [outcome.result for outcome in outcomes if outcome.result is not None]
-    return [_columns(result)[quirks.default_slot] for result in shown]
+        compiled = [_compiled(*pair) for pair in zip(keys, host.compile_all(jobs), strict=True)]
+    return [_columns(result)[quirks.default_slot] for result in compiled]
 
 
 def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Departure], int]:
@@ -254,14 +242,6 @@ mlgo explain --policy data/policies/marginal-s0 --modules 2 --flips 50 --json
 mlgo explain --policy data/policies/marginal-s0 --importance    the features that its answers hang on
 """
 _WORDS = {0: "call", 1: "inline"}
-_TITLES = {
-    "callee_users": "users",
-    "cost_estimate": "cost",
-    "callsite_cost": "callsite",
-    "caller_basic_block_count": "caller",
-    "callee_basic_block_count": "callee",
-    "last_call_to_static_bonus": "last",
-}
 
 
 def add_parser(commands: Any) -> None:

@@ -42,13 +42,7 @@ class LitError(MlgoError):
 
 @dataclass(frozen=True)
 class Tested:
-    """What became of a test.
-
-    Attributes:
-        name: path relative to the folder.
-        outcome: whether its commands did what they should, or could not be run here.
-        reason: why not; empty if it passed.
-    """
+    """What became of a test: ``reason`` says why it did not pass."""
 
     name: str
     outcome: Outcome
@@ -129,8 +123,6 @@ def script(path: Path, text: str, temporary: Path, host: Path) -> list[str]:
     """Commands of a test for a shell.
 
     Args:
-        path: the test.
-        text: its content.
         temporary: beginning of names of files that it may write (``%t``).
         host: folder with the modules that take the place of LLVM's host.
     """
