@@ -43,11 +43,7 @@ _BRIEF_LEVELS = ("-Os", "-O2")
 
 @dataclass(frozen=True)
 class HeadlineRow:
-    """One line of the table.
-
-    Attributes:
-        contender: who is compared: the policy over all seeds, or a reference.
-    """
+    """One line of the table; the contender is the policy over all seeds, or a reference."""
 
     asked: str
     kind: Kind
@@ -118,7 +114,7 @@ class Headline:
     """All answers about one policy.
 
     Attributes:
-        references: what would ship otherwise, in total, by name.
+        references: what would ship otherwise, in total.
         not_run: why no program ran; empty if they did, or if nobody asked.
         wrong: programs that did not do what they should under the policy.
     """
@@ -158,7 +154,6 @@ def headline(
         shipped: ``artifacts.SHIPPED_SIZES``.
         results: ``artifacts.RESULTS``.
         learner: whose policies; empty for `main_learner`.
-        split: whose projects count; empty for the one that is judged.
     """
     split = split or judged_split(shipped["split"].to_pylist())
     contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]

@@ -40,9 +40,7 @@ _DIGITS = 14
 class Gain(NamedTuple):
     """A gain with its interval, as shares of the baseline: 0.01 means one percent less, negative means more.
 
-    Attributes:
-        value: the gain; None without items.
-        low: lower end of the interval; None where fewer than two projects could be resampled.
+    There is no value without items, and no interval where fewer than two projects could be resampled.
     """
 
     value: float | None = None
@@ -83,11 +81,9 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Bootstrap:
-    """How intervals and tests are made.
+    """How intervals and tests are made: sets of projects and seeds drawn with replacement, 0 for neither.
 
-    Attributes:
-        resamples: sets of projects and seeds drawn with replacement; 0 for neither intervals nor tests.
-        confidence: coverage of the intervals, 0 to 1; what is missing to 1 is the level of the tests.
+    ``confidence`` is the coverage of the intervals, 0 to 1; what is missing to 1 is the level of the tests.
     """
 
     resamples: int
@@ -242,18 +238,15 @@ def compare_scores(
     """Compare scores of items with those of the baseline, project by project.
 
     An item counts only if it is usable under every seed. Then scores are summed over the items of each project. The
-    total weighs projects by their size, the geometric mean and the median count each once.
+    total weighs projects by their size, the geometric mean and the median count each once. Tested by itself, see
+    `correct` for several.
 
     Args:
-        policies: float64 [num_items], scores under one contender, or [num_seeds, num_items], under the policies of
-            several seeds; NaN where unknown.
-        baseline: float64 [num_items], scores under the baseline; NaN where unknown.
+        policies: float64 [num_items] or [num_seeds, num_items]; NaN where unknown.
+        baseline: float64 [num_items]; NaN where unknown.
         projects: [num_items], name or number of each item's project.
         names: of the items, for the worst of them; else they are numbered.
         best: float64 [num_items], best known scores; NaN where there is none.
-
-    Returns:
-        Tested by itself, see `correct` for several.
     """
     policies = np.atleast_2d(policies)
     usable = np.all(np.isfinite(policies) & np.isfinite(baseline) & ((policies > 0) == (baseline > 0)), axis=0)
@@ -317,13 +310,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def sign_test(changes: np.ndarray) -> float | None:
-    """Two-sided p-value of the exact sign test; None if nothing differs.
+    """Two-sided p-value of the exact sign test for changes, float64 [num_projects]; None if nothing differs.
 
     The probability that fair coins, one per project that is not a tie, fall at least as unevenly as these changes did
     (Dixon and Mood 1946). It knows nothing of how much the scores differ.
-
-    Args:
-        changes: float64 [num_projects], below 0 where the score is lower.
     """
     from scipy.stats import binomtest  # here, since it is half of the time that `mlgo --help` would take
 
@@ -334,12 +324,9 @@ def sign_test(changes: np.ndarray) -> float | None:
 def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
     """Two-sided p-value of the paired permutation test: the share of assignments of signs whose sum is as far from 0.
 
-    Under the hypothesis that a project's log ratio is as likely to be ``x`` as ``-x``, all assignments of signs are
-    equally likely (Fisher 1935). Up to `_MOST_EXACT` projects all are counted: sums of both halves of the projects are
-    listed, and pairs are counted by bisection. Of more, as many as there are resamples are drawn.
-
-    Args:
-        changes: float64 [num_projects], log ratios.
+    Under the hypothesis that a project's log ratio, float64 [num_projects], is as likely to be ``x`` as ``-x``, all
+    assignments of signs are equally likely (Fisher 1935). Up to `_MOST_EXACT` projects all are counted: sums of both
+    halves are listed, and pairs are counted by bisection. Of more, as many as there are resamples are drawn.
     """
     differing = changes[changes != 0.0]
     least = abs(math.fsum(differing)) * (1.0 - 1e-12) - 1e-15  # sums in another order differ by rounding
@@ -377,11 +364,7 @@ def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np
     """Total, geometric mean and median over resampled projects and seeds, float64 [3, num_resamples].
 
     All drawn seeds see the same drawn projects, since they were evaluated on the same ones (Owen, "The pigeonhole
-    bootstrap", Annals of Applied Statistics 1, 2007).
-
-    Args:
-        after: float64 [num_seeds, num_projects], scores.
-        before: float64 [num_projects], scores of the baseline.
+    bootstrap", Annals of Applied Statistics 1, 2007). Arguments are those of `gains`.
     """
     (num_seeds, num), logs = after.shape, log_ratios(after, before)
     rng = generator(bootstrap.seed, *STREAM)
@@ -413,11 +396,7 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[G
 def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
     """By how much one contender's total, geometric mean and median gain exceed another's, with intervals.
 
-    A resample has the same projects and the same seeds of both.
-
-    Args:
-        first: float64 [num_seeds, num_projects], scores of one.
-        before: float64 [num_projects], scores of the baseline of both.
+    A resample has the same projects and the same seeds of both. Shapes are those of `gains`.
     """
     if not len(before):
         return [Gain()] * 3

@@ -40,11 +40,10 @@ def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> 
     Args:
         results: ``artifacts.RESULTS``.
         scores: ``artifacts.SCORES``.
-        modules: ``artifacts.MODULES``.
+        modules: ``artifacts.MODULES``, of which a module is ``unshared`` if no other split has one of its bodies.
 
     Returns:
-        Policies first, in the order of the results. Attribute ``unshared`` of a module tells that none of its function
-        bodies also occurs in another split.
+        Policies first, in the order of the results.
     """
     if not {"test", "validation"} & set(results["split"].to_pylist()):
         raise ArtifactError(
@@ -88,11 +87,7 @@ def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.nda
 
 
 def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> Row:
-    """Modules where the size stop ended the questions early under any seed, for `compare`.
-
-    Args:
-        items: bool [num_items], which modules count.
-    """
+    """Modules where the size stop ended the questions early under any seed, for `compare`."""
     ended = measured.details["truncated"][list(members)][:, items].astype(bool)
     return {"truncated": int(ended.any(axis=0).sum())}
 
@@ -100,11 +95,7 @@ def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.nda
 def standouts(
     measured: ScoreMatrix, name: str, split: str, measure: str, count: int
 ) -> tuple[list[Standout], list[Standout]]:
-    """Modules that grew most and modules that shrank most, in relative terms.
-
-    Returns:
-        Worst first; best first. Modules of unchanged size are in neither.
-    """
+    """Modules that grew most, worst first, and modules that shrank most, best first, in relative terms."""
     contender, offset = measured.index(name), measures.get_measure(measure).offset
     found = [
         Standout(

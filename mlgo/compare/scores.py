@@ -56,12 +56,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class ItemSubset:
-    """Items that are compared together.
-
-    Attributes:
-        scope: which of the split's items, `ALL` or a name of the part.
-        items: bool [num_items].
-    """
+    """Items that are compared together, bool [num_items]; ``scope`` is `ALL` or names a part of the split."""
 
     split: str
     scope: str
@@ -243,8 +238,7 @@ def compare(
 
     Returns:
         By subset, then contender, a learner's seeds together after the last of them. A contender that was tried on no
-        item of a subset is left out there, unless the subset is empty. References and single ones of several seeds are
-        not tested: nothing is claimed about them.
+        item of a subset is left out there, unless the subset is empty. Only policies over all seeds are tested.
     """
     projects, keys = scores.projects, np.array(scores.keys, object)
     rows = [

@@ -100,9 +100,7 @@ def with_best_level(measured: ScoreMatrix) -> ScoreMatrix:
 def with_best_known(measured: ScoreMatrix, searched: str) -> ScoreMatrix:
     """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
 
-    Args:
-        searched: name of the contender that is a search. Programs without it have no best; nor has any where nothing
-            was searched.
+    Programs without the contender that searched have no best; nor has any where nothing was searched.
     """
     if searched not in measured.references:
         return measured
@@ -140,7 +138,7 @@ def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[Comparis
 
 
 def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
-    """Compare contenders, and `BEST` beside them, over all programs, those of each language and of each project.
+    """Compare contenders, and `BEST`, over all programs, those of each language and of each project.
 
     Args:
         measured: as of `with_best_known`. Programs without a best known total do not count; without a search there are

@@ -16,11 +16,7 @@ from mlgo.errors import ArtifactError
 
 @dataclass(frozen=True)
 class Curve:
-    """History of one training run.
-
-    Attributes:
-        columns: numbers by column name, one per record, None where a record has none.
-    """
+    """History of one training run: numbers by column name, one per record, None where a record has none."""
 
     policy: str
     columns: dict[str, list[float | None]]
@@ -84,7 +80,6 @@ class BudgetCurve:
     """A learner over its seeds.
 
     Attributes:
-        seeds: of its trainings, ascending.
         evaluations: float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
         gains: float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first
             validation.

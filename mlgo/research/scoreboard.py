@@ -87,7 +87,8 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     for row in claims(rows):
         by_learner.setdefault(row.contender.learner, []).append(row)
     entries = [_entry(data, kind, rows, ships.get(learner)) for learner, rows in by_learner.items()]
-    return sorted(entries, key=lambda one: (-_or_lowest(one.headline.geomean.value), one.learner))
+    gains = {one.learner: one.headline.geomean.value for one in entries}
+    return sorted(entries, key=lambda one: (gains[one.learner] is None, -(gains[one.learner] or 0.0), one.learner))
 
 
 def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
@@ -161,10 +162,6 @@ def _cost(work: Path, policy: PolicyName, prefix: str) -> TrainingCost:
     return read_cost(work, f"{prefix}{policy}")
 
 
-def _or_lowest(gain: float | None) -> float:
-    return float("-inf") if gain is None else gain
-
-
 _CONFIG = Path("config/config.yaml")
 
 _PAGE = """\
@@ -220,6 +217,10 @@ def show(args: argparse.Namespace) -> RenderedPage:
     if args.markdown:
         folder = args.data / HOMES[problem.kind] / "policies"
         _check_preset(folder, entries, args.preset, problem.kind)
+        rows: list[ComparisonRow] = []
+        if problem.kind == "modules":
+            results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
+            rows = compare_by_size(results, entries[0].split, args.measure, Bootstrap.of(settings))
         commands = [f"{one.learner}:\n\n    {training_command(one, problem.kind, args.preset)}" for one in entries]
         page = _PAGE.format(
             table=table.markdown(),
@@ -229,7 +230,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
             measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
             bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
             budgets=budget_page(read_curves(folder, [policy for one in entries for policy in one.policies])),
-            sizes=_by_size(args, entries[0].split, Bootstrap.of(settings)) if problem.kind == "modules" else "",
+            sizes=_BY_SIZE.format(sizes=size_page(rows)) if rows else "",
             commands="\n\n".join(commands),
         )
     record = [
@@ -241,11 +242,6 @@ def show(args: argparse.Namespace) -> RenderedPage:
         for one in entries
     ]
     return RenderedPage(table.aligned(), record, page)
-
-
-def _by_size(args: argparse.Namespace, split: str, bootstrap: Bootstrap) -> str:
-    results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
-    return _BY_SIZE.format(sizes=size_page(compare_by_size(results, split, args.measure, bootstrap)))
 
 
 def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: Kind) -> None:
