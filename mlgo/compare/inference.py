@@ -56,6 +56,10 @@ class Tally(NamedTuple):
     larger: int = 0
 
 
+Figures = dict[str, float | str | None]
+"""Plain values by key, for JSON."""
+
+
 def gain_keys(prefix: str, name: str) -> dict[str, str]:
     """Keys of a gain in percent with its interval, for `Comparison.figures`."""
     ends = {"gain": "value", "low": "low", "high": "high"}
@@ -196,7 +200,7 @@ class Comparison:
         """The same as one that nothing is claimed about."""
         return replace(self, corrected_p=None, num_tests=0)
 
-    def figures(self, keys: Mapping[str, str]) -> Row:
+    def figures(self, keys: Mapping[str, str]) -> Figures:
         """Some of it as plain values, for JSON.
 
         Args:

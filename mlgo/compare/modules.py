@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.scores import ALL, ScoreMatrix, by_language, item_keys, score_matrix
 from mlgo.errors import ArtifactError
@@ -86,7 +85,7 @@ def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.nda
     yield "unshared", scores.where(unshared=True)
 
 
-def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> Row:
+def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> dict[str, int]:
     """Modules where the size stop ended the questions early under any seed, for `compare`."""
     ended = measured.details["truncated"][list(members)][:, items].astype(bool)
     return {"truncated": int(ended.any(axis=0).sum())}
@@ -126,7 +125,7 @@ def ratios(measured: ScoreMatrix, name: str, split: str, measure: str) -> list[t
     )
 
 
-def failures(measured: ScoreMatrix) -> list[Row]:
+def failures(measured: ScoreMatrix) -> list[dict[str, str]]:
     """Contender, key, kind and message of each compile that failed."""
     failed, messages = measured.details["failure"], measured.details["message"]
     return [

@@ -187,6 +187,12 @@ class ComparisonRow:
         """Comparison by one of the measures."""
         return self.comparisons[measure]
 
+    @property
+    def only(self) -> Comparison:
+        """The comparison where there is one measure."""
+        (found,) = self.comparisons.values()
+        return found
+
     def records(self) -> list[Row]:
         """All of it as plain values, one record for each measure, for JSON."""
         known = {

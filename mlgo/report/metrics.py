@@ -10,7 +10,7 @@ from typing import Any
 from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGES
 from mlgo.compare.headline import Headline, HeadlineRow
-from mlgo.compare.inference import Comparison, gain_keys, percent, tally_keys
+from mlgo.compare.inference import Comparison, Figures, gain_keys, percent, tally_keys
 from mlgo.compare.modules import ratios
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
 from mlgo.compare.trainings import Curve
@@ -18,7 +18,7 @@ from mlgo.compare.trainings import Curve
 PARTS: dict[str, str] = {ALL: "", **{name: f" {name}" for name in LANGUAGES}}
 """Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
 
-Metrics = dict[str, dict[str, Row]]
+Metrics = dict[str, dict[str, Figures]]
 """Figures by split, then by contender."""
 
 _PROJECTS = {"projects": "num_projects", **tally_keys("projects_", "projects")}
@@ -70,9 +70,7 @@ _OF_MODULES = {
 _OF_ANSWER = {"projects": "num_projects", **tally_keys("", "items")}
 
 
-def headline_metrics(
-    rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()
-) -> dict[str, dict[str, Row]]:
+def headline_metrics(rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()) -> Metrics:
     """The few numbers to compare experiments by: of each learner, over all its seeds.
 
     Named by learner, not by seed, so that experiments with other seeds fall into the same columns. What ships comes
@@ -96,7 +94,7 @@ def headline_metrics(
     return found
 
 
-def metrics(rows: Iterable[ComparisonRow]) -> dict[str, dict[str, Row]]:
+def metrics(rows: Iterable[ComparisonRow]) -> Metrics:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
@@ -112,11 +110,11 @@ def metrics(rows: Iterable[ComparisonRow]) -> dict[str, dict[str, Row]]:
         if row.scope in PARTS:
             figures = [_of_modules(one, measure) for measure, one in row.comparisons.items()]
             name = f"{row.name}{PARTS[row.scope]}"
-            found.setdefault(row.split, {})[name] = {**reduce(or_, figures, {}), **row.counts}
+            found.setdefault(row.split, {})[name] = {**reduce(or_, figures), **row.counts}
     return found
 
 
-def shipped_metrics(totals: Iterable[ComparisonRow]) -> dict[str, dict[str, Row]]:
+def shipped_metrics(totals: Iterable[ComparisonRow]) -> Metrics:
     """Numbers of linked files in total, by split and contender: ``programs``, ``total_bytes``, and so on."""
     found: Metrics = {}
     for row in totals:
@@ -132,7 +130,7 @@ def shipped_metrics(totals: Iterable[ComparisonRow]) -> dict[str, dict[str, Row]
 def headline_metrics_of(truth: Headline) -> Row:
     """Headline results with gains in percent: answers by question, and other levels by name."""
 
-    def figures(one: HeadlineRow) -> Row:
+    def figures(one: HeadlineRow) -> Figures:
         finding = {"finding": "finding"} if one.claimed else {}
         return one.comparison.figures({**gain_keys("", one.kind), **_OF_ANSWER, **finding})
 
@@ -144,7 +142,7 @@ def headline_metrics_of(truth: Headline) -> Row:
     }
 
 
-def function_metrics(rows: Iterable[tuple[ComparisonRow, ComparisonRow]]) -> dict[str, Row]:
+def function_metrics(rows: Iterable[tuple[ComparisonRow, ComparisonRow]]) -> dict[str, Figures]:
     """Numbers function by function, by contender, with the shares of what the best of all gains."""
     found = {}
     for by_function, by_module in rows:
@@ -199,7 +197,7 @@ def write_csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
     return buffer.getvalue()
 
 
-def _of_modules(one: Comparison, measure: str) -> Row:
+def _of_modules(one: Comparison, measure: str) -> Figures:
     found = one.figures(_OF_MODULES)
     found["worst_project"] = found["worst_project"] or ""
     return {f"{prefix_of(measure)}{name}": value for name, value in found.items()}

@@ -1,6 +1,7 @@
 """The page shown first: what the last run found, and where its pages are."""
 
 import argparse
+from collections.abc import Mapping
 
 from mlgo.base.artifacts import RowView, read_provenance
 from mlgo.base.config import judged_split
@@ -51,7 +52,7 @@ def summarise(figures: RowView, measure: measures.Measure) -> str:
     return f"{told['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
 
 
-def _gain(figures: RowView, name: str) -> str:
+def _gain(figures: Mapping[str, float | None], name: str) -> str:
     value, low, high = (figures.get(f"{name}_{end}_percent") for end in ("gain", "low", "high"))
     if value is None:
         return ""

@@ -18,14 +18,14 @@ from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.headline_page import headline_table
 from mlgo.report.origin import Facts
-from mlgo.report.pages import HTML, TONES, render, text_column
+from mlgo.report.pages import HTML, render, text_column
 from mlgo.report.render import (
+    card,
     comparison_table,
     distribution,
     failures_without_folders,
     project_bars,
     project_table,
-    sentence,
     standout_tables,
 )
 from mlgo.report.seen_code import Seen, compare_seen
@@ -112,7 +112,7 @@ def render_policy_page(
         words=main.words,
         split=split,
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
-        whole=(TONES[whole.by(main.name).verdict], sentence(whole, main), whole.by(main.name)),
+        whole=card(whole, main),
         ships=tried.ships,
         seen=tried.seen,
         headline=tried.truth and headline_table(tried.truth, measurement.get("compile.optimization", ""), HTML),

@@ -8,7 +8,7 @@ from operator import methodcaller
 import numpy as np
 import plotly.graph_objects as go
 
-from mlgo.base.artifacts import Row, RowView
+from mlgo.base.artifacts import RowView
 from mlgo.base.seeding import sample
 from mlgo.compare.executed import Programs
 from mlgo.compare.headline import Headline
@@ -29,6 +29,7 @@ from mlgo.report.pages import (
     HTML,
     TONES,
     Column,
+    Of,
     Table,
     count_column,
     gain_column,
@@ -82,15 +83,16 @@ class Report:
     hashes: Facts
 
 
-def sentence(row: ComparisonRow, measure: Measure) -> str:
-    """The verdict on a policy in words; a direction is named only as `Comparison.verdict` allows."""
+def card(row: ComparisonRow, measure: Measure) -> tuple[str, str, Comparison]:
+    """The verdict on a policy: how it looks, and in words; a direction is named only as `Comparison.verdict` allows."""
     one = row.by(measure.name)
-    if one.verdict == "no verdict":
-        return f"{row.name}: {one.finding}"
-    if one.verdict == "no difference shown":
-        return f"{row.name}: {one.verdict} against the built-in heuristic"
-    what = measure.words.smaller if one.verdict == "smaller" else measure.words.larger
-    return f"{row.name} makes {what} than the built-in heuristic does"
+    sentences = {
+        "no verdict": f"{row.name}: {one.finding}",
+        "no difference shown": f"{row.name}: {one.verdict} against the built-in heuristic",
+        "smaller": f"{row.name} makes {measure.words.smaller} than the built-in heuristic does",
+        "larger": f"{row.name} makes {measure.words.larger} than the built-in heuristic does",
+    }
+    return TONES[one.verdict], sentences[one.verdict], one
 
 
 def render_page(report: Report) -> str:
@@ -114,7 +116,7 @@ def render_page(report: Report) -> str:
         words=main.words,
         inlining=inlining,
         coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
-        cards=[(TONES[row.by(main.name).verdict], sentence(row, main), row.by(main.name)) for row in cards],
+        cards=[card(row, main) for row in cards],
         judged=modules.judged,
         judged_projects=[project for project, _ in modules.by_project(modules.judged)],
         imitated="the heuristic" if task.references.is_heuristic else task.references.traced,
@@ -146,10 +148,7 @@ def render_page(report: Report) -> str:
 
 def comparison_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], measures: Sequence[Measure]) -> Table:
     """Contenders on modules of several projects: gains by all measures, counts and tests by the first."""
-
-    def main(row: ComparisonRow) -> Comparison:
-        return row.by(measures[0].name)
-
+    main: Of = methodcaller("by", measures[0].name)
     return Table(
         [
             *leading,
@@ -172,9 +171,7 @@ def project_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], meas
     def total(row: ComparisonRow, measure: str) -> float | None:
         return row.by(measure).total.value
 
-    def main(row: ComparisonRow) -> Comparison:
-        return row.by(measures[0].name)
-
+    main: Of = methodcaller("by", measures[0].name)
     _, modules = tally_columns(main, measures[0].words.unit)
     return Table(
         [
@@ -191,17 +188,15 @@ def project_table(leading: Sequence[Column], rows: Sequence[ComparisonRow], meas
 
 
 def _function_table(rows: Sequence[tuple[ComparisonRow, ComparisonRow]]) -> Table:
-    def one_by_one(row: tuple[ComparisonRow, ComparisonRow]) -> Comparison:
-        return next(iter(row[0].comparisons.values()))
-
     def whole(row: tuple[ComparisonRow, ComparisonRow]) -> Comparison:
-        return next(iter(row[1].comparisons.values()))
+        return row[1].only
 
+    _, functions = tally_columns(lambda row: row[0].only, "cost", "functions")
     return Table(
         [
             text_column("policy or advisor", lambda row: row[0].name),
-            count_column("functions", lambda row: one_by_one(row).num_compared),
-            tally_columns(one_by_one, "cost", "functions")[1],
+            count_column("functions", lambda row: row[0].only.num_compared),
+            functions,
             *gain_columns(whole),
             gain_column("share of the best, per project", lambda row: whole(row).geomean_share),
             gain_column("share of the best, in total", lambda row: whole(row).total_share),
@@ -228,7 +223,7 @@ def standout_tables(modules: ScoreMatrix, measure: Measure, inlining: bool, spli
     }
 
 
-def failures_without_folders(modules: ScoreMatrix) -> list[Row]:
+def failures_without_folders(modules: ScoreMatrix) -> list[dict[str, str]]:
     """Compiles that failed, with messages that tell nothing of this machine."""
     return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
 

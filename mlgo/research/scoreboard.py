@@ -131,7 +131,7 @@ def _unit_rows(
 
 def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> Entry:
     """What the rows of a learner over all its seeds say, scope by scope."""
-    comparisons = {row.scope: next(iter(row.comparisons.values())) for row in rows}
+    comparisons = {row.scope: row.only for row in rows}
     seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))
     policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
     costs = [_cost(data / "work", policy, PREFIXES[kind]) for policy in policies]
