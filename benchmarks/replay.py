@@ -25,7 +25,8 @@ from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.learn.es import Coordinates, evolve
+from mlgo.learn.es.directions import Coordinates
+from mlgo.learn.es.loop import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.pool.trees import ReplayStore
@@ -125,7 +126,7 @@ def bench_replay(
             coordinates = Coordinates.last_layers(
                 start.weights, layers, es.trainable_layers, es.perturbation_unit, es.perturbation_epsilon
             )
-            evolve(coordinates, evaluate, lambda weights: 0.0, es, config.seed)
+            evolve(coordinates, evaluate, lambda weights: np.zeros(1), es, config.seed)
         nodes, disk_bytes, memory_bytes = _sizes(store)
     host = hosts[1]
     ratios = [without / with_trees for without, with_trees in seconds]

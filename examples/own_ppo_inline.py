@@ -18,7 +18,8 @@ from mlgo.base.config import load_config
 from mlgo.base.seeding import generator
 from mlgo.envs.vector import VectorObservation
 from mlgo.host.actions import Binary, sigmoid
-from mlgo.learn.ppo import Sampled, SampledCompile, optimise
+from mlgo.learn.base import SampledCompile, Trajectory
+from mlgo.learn.ppo.loop import optimise
 from mlgo.objects.measures import FAILED_REWARD
 from mlgo.policy.network import Architecture, logits
 
@@ -48,7 +49,7 @@ def main() -> None:
     settings = {"iterations": -(-args.steps // num_questions)}
     config = load_config(ROOT / "config" / "config.yaml").ppo.model_copy(update=settings)
 
-    def episode(module: str, weights: np.ndarray, luck: np.random.Generator | None = None) -> Sampled:
+    def episode(module: str, weights: np.ndarray, luck: np.random.Generator | None = None) -> Trajectory:
         """Answers are drawn with the policy's probabilities; they are its own without luck."""
         layers = linear.unflatten(weights)
         seen: list[np.ndarray] = []
@@ -62,7 +63,7 @@ def main() -> None:
             observation, reward, terminated, truncated, _ = env.step(answers[-1])
             over = terminated or truncated
         gain = FAILED_REWARD if truncated else float(reward)
-        return Sampled(module, np.array(seen), np.array(answers, np.uint8), gain)
+        return Trajectory(module, np.array(seen), np.array(answers, np.uint8), gain)
 
     def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile]:
         """Whole compiles of modules drawn at random, until they have asked enough."""

@@ -10,15 +10,12 @@ Example:
 
 import time
 from pathlib import Path
-from typing import cast
 
 from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.learn.base import Learner
-from mlgo.learn.context import TrainOrder
-from mlgo.learn.driver import train
+from mlgo.learn.context import TrainOrder, train
 from mlgo.learn.progress import Limits
 
 
@@ -37,7 +34,7 @@ def main() -> None:
     settings = settings_of(args)
     train(
         TrainOrder(
-            learner=cast(Learner, LEARNERS.get(args.learner)),
+            learner=LEARNERS.get(args.learner),
             settings=settings,
             seed=args.seed,
             home=args.home,

@@ -103,7 +103,7 @@ def test_rollouts_do_not_import_what_only_learning_needs():
 
 def test_the_learners_import_tensorflow_and_scikit_learn_only_when_they_run():
     learners = "mlgo.learn.bc, mlgo.learn.bcmax, mlgo.learn.es, mlgo.learn.marginal, mlgo.learn.ppo"
-    loaded = modules_after(f"import {learners}, mlgo.learn.progress, mlgo.learn.driver")
+    loaded = modules_after(f"import {learners}, mlgo.learn.progress, mlgo.learn.context")
     assert not loaded & HEAVY
 
 

@@ -116,8 +116,8 @@ PROBLEMS: Registry[Problem] = Registry("mlgo.problems", "task", _built_in())
 """All problems."""
 
 
-class LearnerInfo(Protocol):
-    """A learner as it is registered; `mlgo.learn.base.Learner` is the rest of it.
+class Learner(Protocol):
+    """Something that trains policies.
 
     Attributes:
         name: also of its section of the configuration, and of its policies, ``<name>-s<seed>``.
@@ -135,17 +135,21 @@ class LearnerInfo(Protocol):
         """Learner whose policy it goes on from, by a whole configuration as plain values; None for none."""
         ...
 
+    def train(self, context: Any) -> Any:
+        """Train one policy: takes a `mlgo.learn.context.TrainContext`, gives a `mlgo.learn.base.Trained`."""
+        ...
 
-LEARNERS: Registry[LearnerInfo] = Registry(
+
+LEARNERS: Registry[Learner] = Registry(
     "mlgo.learners",
     "learner",
     {
-        "bc": "mlgo.learn.bc.learner:LEARNER",
-        "bcmax": "mlgo.learn.bcmax.learner:LEARNER",
-        "es": "mlgo.learn.es.learner:LEARNER",
-        "marginal": "mlgo.learn.marginal.learner:LEARNER",
-        "ppo": "mlgo.learn.ppo.learner:LEARNER",
-        "sb3": "mlgo.learn.sb3.learner:LEARNER",
+        "bc": "mlgo.learn.bc:LEARNER",
+        "bcmax": "mlgo.learn.bcmax:LEARNER",
+        "es": "mlgo.learn.es:LEARNER",
+        "marginal": "mlgo.learn.marginal:LEARNER",
+        "ppo": "mlgo.learn.ppo:LEARNER",
+        "sb3": "mlgo.learn.sb3:LEARNER",
     },
 )
 """All learners."""

@@ -25,10 +25,9 @@ from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.jit.pool import LOST, ChoicePool
 from mlgo.jit.rollout import ChoiceEpisode
 from mlgo.jit.state import SUBSET, Observer
-from mlgo.learn.base import Sampled, SampledCompile
-from mlgo.learn.bc.loop import BCConfig, CloneData
+from mlgo.learn.base import SampledCompile, Trajectory
+from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext
-from mlgo.learn.cost import PREFIXES
 from mlgo.learn.savings import Savings, savings
 from mlgo.objects.measures import relative_reward
 
@@ -37,7 +36,6 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     """Baseline, labels and compiler of a task that chooses among candidates."""
 
     kind = "choices"
-    label_prefix = PREFIXES["choices"]
 
     @cached_property
     def cse(self) -> CseConfig:
@@ -195,7 +193,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
         return rewards.reshape(-1, len(candidates)).T.copy()
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool
+        self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
         context, policy = self._context, self.policy.with_weights(weights)
         names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
@@ -242,7 +240,7 @@ def sampled_compiles(unit: EligibleUnit, episodes: Sequence[ChoiceEpisode]) -> l
     return [
         None
         if np.isnan(reward)
-        else SampledCompile(reward, (Sampled(unit.name, one.inputs, one.actions.astype(np.uint8), reward),))
+        else SampledCompile(reward, (Trajectory(unit.name, one.inputs, one.actions.astype(np.uint8), reward),))
         for one, reward in zip(episodes, rewards, strict=True)
     ]
 

@@ -14,15 +14,15 @@ import numpy as np
 
 from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
 from mlgo.base.files import file_sha256
-from mlgo.base.registry import Kind
+from mlgo.base.registry import PROBLEMS, Kind, Learner
 from mlgo.base.scratch import shared_folder
-from mlgo.errors import TrialPruned
+from mlgo.errors import ConfigError, TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.action_space import ActionSpace
-from mlgo.learn.base import Learner, SampledCompile, State, Trained
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.base import SampledCompile, State, Trained
 from mlgo.learn.checkpoint import BackgroundSaver, checkpoint_path, load_state, save_state
-from mlgo.learn.cost import CompileCounts, recorded_cost
+from mlgo.learn.cloning import BCConfig
+from mlgo.learn.cost import PREFIXES, CompileCounts, TrainingCost, recorded_cost
 from mlgo.learn.progress import Limits, TrainingProgress, write_history
 from mlgo.objects.measures import FAILED_REWARD
 
@@ -59,6 +59,24 @@ class TrainOrder:
     started: float = field(default_factory=time.monotonic)
 
 
+def train(order: TrainOrder) -> None:
+    """Train a policy and write it, its history and its failures. Goes on where an earlier session was stopped."""
+    context = open_context(order)
+    context.write(order.learner.train(context))
+
+
+def open_context(order: TrainOrder) -> "TrainContext[Any]":
+    """The surroundings of a training, by the kind of its task."""
+    from mlgo.learn.choices import ChoiceContext  # both build on this module
+    from mlgo.learn.modules import ModuleContext
+
+    task = order.settings.value("task")
+    kind = PROBLEMS.get(task).kind
+    if kind not in order.learner.sections:
+        raise ConfigError(f"learner {order.learner.name} does not learn task {task}")
+    return ChoiceContext(order) if kind == "choices" else ModuleContext(order)
+
+
 SectionType = TypeVar("SectionType", bound=Section)
 Instance = TypeVar("Instance")
 
@@ -67,7 +85,6 @@ class TrainContext(ABC, Generic[Instance]):
     """A training's surroundings before anything is compiled."""
 
     kind: Kind
-    label_prefix = ""
 
     def __init__(self, order: TrainOrder) -> None:
         self.order, self.seed = order, order.seed
@@ -79,7 +96,7 @@ class TrainContext(ABC, Generic[Instance]):
     @property
     def label(self) -> str:
         """Name of the training in the work folder."""
-        return f"{self.label_prefix}{self.order.output.name}"
+        return PREFIXES[self.kind] + self.order.output.name
 
     @cached_property
     def config(self) -> Any:
@@ -99,11 +116,6 @@ class TrainContext(ABC, Generic[Instance]):
     def compiles(self) -> bool:
         """Whether the learner compiles."""
         return self.kind in self.order.learner.compiles
-
-    @property
-    def quarantine_after(self) -> int:
-        """Failures of an instance that are too many."""
-        return int(getattr(self.config, "quarantine_after", _QUARANTINE_AFTER))
 
     @cached_property
     @abstractmethod
@@ -197,20 +209,14 @@ class TrainContext(ABC, Generic[Instance]):
         if state is not None:
             self.end_if_pruned(state.history, total)
         extra = extra or {}
-        quarantine = Quarantine(self.quarantine_after, None if asks_again else extra.get("failures"))
+        failures = getattr(self.config, "quarantine_after", _QUARANTINE_AFTER)
+        quarantine = Quarantine(int(failures), None if asks_again else extra.get("failures"))
         with ExitStack() as stack:
             saver = stack.enter_context(BackgroundSaver())
             opened = self._opened(stack, quarantine, policy) if self.compiles else Compiles[Instance]()
+            cost = TrainingCost(path.stem, opened.num_workers)
             stack.enter_context(
-                recorded_cost(
-                    order.work,
-                    self.label,
-                    path.stem,
-                    opened.num_workers,
-                    opened.counts,
-                    state is not None,
-                    order.started,
-                )
+                recorded_cost(order.work, self.label, cost, opened.counts, state is not None, order.started)
             )
             board = order.work / "tensorboard" / self.label
             progress = stack.enter_context(TrainingProgress(board, total, state.done if state else 0, unit))
@@ -244,6 +250,7 @@ class Compiles(Generic[Instance]):
 
     Attributes:
         counts: what was asked for and what was compiled; None where nothing compiles.
+        watched: figures of the last compiles, for the log.
     """
 
     train: Sequence[Instance] = ()
@@ -253,16 +260,28 @@ class Compiles(Generic[Instance]):
     watched: Mapping[str, Any] = {}
 
     def draw(self, most: int, number: int) -> Sequence[Instance]:
+        """Training instances that still compile, at most so many, drawn anew for each number."""
         raise NotImplementedError
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
-        """See `Training.evaluate`."""
+        """See `Training.evaluate`; failures are counted or not."""
         raise NotImplementedError
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
-        """See `Training.sample`."""
+        """Compile instances under answers drawn with a policy's own probabilities.
+
+        Args:
+            weights: float32 [num_params].
+            instances: what to compile.
+            episodes: compiles of each.
+            number: of the step; each draws otherwise.
+            credited: tell the functions of the decisions, and their sizes, where the compiler does.
+
+        Returns:
+            Compiles of an instance one after another; None where one failed.
+        """
         raise NotImplementedError
 
 
@@ -289,15 +308,6 @@ class Training(Generic[Instance]):
     checkpoint: Path | None
     counts_validations: bool
     total: int
-
-    @property
-    def num_validation(self) -> int:
-        """Instances of a validation."""
-        return len(self.compiles.validation)
-
-    def draw(self, most: int, number: int) -> Sequence[Instance]:
-        """Training instances that still compile, at most so many, drawn anew for each number."""
-        return self.compiles.draw(most, number)
 
     def evaluate(self, candidates: np.ndarray, instances: Sequence[Instance]) -> np.ndarray:
         """Rewards of candidates.
@@ -326,23 +336,6 @@ class Training(Generic[Instance]):
             instances = self.compiles.validation
             rewards = self.compiles.rewards(np.atleast_2d(weights), instances, self.counts_validations)
         return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
-
-    def sample(
-        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
-    ) -> list[SampledCompile | None]:
-        """Compile instances under answers drawn with a policy's own probabilities.
-
-        Args:
-            weights: float32 [num_params].
-            instances: what to compile.
-            episodes: compiles of each.
-            number: of the step; each draws otherwise.
-            credited: tell the functions of the decisions, and their sizes, where the compiler does.
-
-        Returns:
-            Compiles of an instance one after another; None where one failed.
-        """
-        return self.compiles.sampled(weights, instances, episodes, number, credited)
 
     def after(self, state: State) -> None:
         """Keep a state, and show how far the training is.

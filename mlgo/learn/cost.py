@@ -60,16 +60,24 @@ def experiments_path(work: Path) -> Path:
 def recorded_cost(
     work: Path,
     policy: str,
-    run: str,
-    workers: int = 1,
+    cost: TrainingCost,
     counts: CompileCounts | None = None,
     resumed: bool = False,
     started: float | None = None,
 ) -> Iterator[None]:
-    """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says."""
+    """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says.
+
+    Args:
+        work: folder for what is neither in Git nor in DVC.
+        policy: name of the training.
+        cost: its run and workers, and nothing spent yet.
+        counts: what counts its compiles.
+        resumed: whether an earlier session was stopped.
+        started: ``time.monotonic()`` from which on its time counts; now by default.
+    """
     started = time.monotonic() if started is None else started
-    before = _earlier(work, policy, run, workers) if resumed else TrainingCost(run, workers)
-    before = replace(before, workers=workers, sessions=before.sessions + 1)
+    before = _earlier(work, policy, cost) if resumed else cost
+    before = replace(before, workers=cost.workers, sessions=before.sessions + 1)
     _write(work, policy, replace(before, complete=False))  # what remains if nothing can be written at the end
     try:
         yield
@@ -111,7 +119,7 @@ def _write(work: Path, policy: str, cost: TrainingCost) -> None:
         write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(cost))
 
 
-def _earlier(work: Path, policy: str, run: str, workers: int) -> TrainingCost:
+def _earlier(work: Path, policy: str, cost: TrainingCost) -> TrainingCost:
     """What earlier sessions cost; nothing that is complete, if the file does not tell of this run."""
     found = read_cost(work, policy) if cost_path(work, policy).exists() else None
-    return found if found is not None and found.run == run else TrainingCost(run, workers, complete=False)
+    return found if found is not None and found.run == cost.run else replace(cost, complete=False)

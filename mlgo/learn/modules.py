@@ -34,11 +34,11 @@ from mlgo.host.action_space import ActionSpace, Scaling
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.learn.base import Sampled, SampledCompile, Trained
-from mlgo.learn.bc.dataset import check_trace, clone_data
-from mlgo.learn.bc.loop import BCConfig, CloneData
+from mlgo.learn.base import SampledCompile, Trained, Trajectory
+from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.context import Compiles, TrainContext, TrainOrder
-from mlgo.objects.measures import get_measure
+from mlgo.learn.dataset import check_trace, clone_data
+from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -99,6 +99,7 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def _traced(self) -> tuple[pa.Table, Normalisation]:
+        """What the traced reference was asked and answered, and from raw features to inputs."""
         trace, vocabulary = self._whole_trace, read_table(self.baseline / "vocabulary.parquet", VOCABULARY)
         units = get_task(self.task).units
         self.check_trace(normalisation(vocabulary, units))
@@ -133,10 +134,6 @@ class ModuleContext(TrainContext[ScoredModule]):
         """Hash of the trace."""
         return file_sha256(self._trace_path)
 
-    def projects(self, split: str) -> set[str]:
-        """Projects of a split."""
-        return {module.project for module in load_modules(self.corpus, splits=[split])}
-
     def fresh(self, hidden: Sequence[int]) -> Policy:
         scaling = self.normalise
         architecture = Architecture((self.actions.num_inputs(len(scaling.features)), *hidden, 1))
@@ -147,15 +144,10 @@ class ModuleContext(TrainContext[ScoredModule]):
         return {"bc": config.model_dump()}, {"trace_sha256": self.trace_sha256}
 
     def demonstrations(self, split: str, config: BCConfig) -> CloneData:
+        projects = {module.project for module in load_modules(self.corpus, splits=[split])}
+        most, weighting = config.max_steps_per_module, config.weighting
         return clone_data(
-            self.trace,
-            self.projects(split),
-            self.actions,
-            self.normalise,
-            config.max_steps_per_module,
-            self.seed,
-            config.weighting,
-            config.balance,
+            self.trace, projects, self.actions, self.normalise, most, self.seed, weighting, config.balance
         )
 
     @cached_property
@@ -221,65 +213,53 @@ class ModuleCompiles(Compiles[ScoredModule]):
         return [one for one in self.train if one.module.key not in self._quarantine]
 
     def draw(self, most: int, number: int, by_project: bool = False) -> list[ScoredModule]:
-        """See `Compiles.draw`.
-
-        Args:
-            most: how many.
-            number: of the step.
-            by_project: whether projects take turns, instead of all modules being alike.
-        """
+        """See `Compiles.draw`; projects take turns, or all modules are alike."""
         if self._drawn is None or self._drawn[0] != (most, number):  # the same to a step, whatever fails meanwhile
-            context = self._context
+            context, fit = self._context, self.fit
+            projects = [one.module.project for one in fit] if by_project else None
             names = context.order.learner.name, "modules", number
-            projects = [one.module.project for one in self.fit] if by_project else None
-            drawn = sample(self.fit, most, context.seed, *names, turns=projects)
-            self._drawn = (most, number), drawn
+            self._drawn = (most, number), sample(fit, most, context.seed, *names, turns=projects)
         return self._drawn[1]
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool = True) -> np.ndarray:
-        """See `Compiles.rewards`."""
         objective, quarantine = self._context.objective, self._quarantine if counted else None
         return candidate_rewards(self.host, self.policy, candidates, instances, self.bitcode, objective, quarantine)
 
     def sampled(
-        self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool
+        self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
-        """See `Compiles.sampled`."""
-        context = self._context
+        seed, learner = self._context.seed, self._context.order.learner.name
+        rng = generator(seed, learner, "luck", number)
+        policy, read = self.policy.with_weights(weights), self._sampled
         return sample_episodes(
-            self.host,
-            self.policy.with_weights(weights),
-            instances,
-            self.bitcode,
-            self._rewarded,
-            self._quarantine,
-            episodes,
-            generator(context.seed, context.order.learner.name, "luck", number),
-            with_credit=credited,
+            self.host, policy, instances, self.bitcode, read, self._quarantine, episodes, rng, with_credit=credited
         )
 
     def recorded(self, jobs: Sequence[CompileJob], read: Callable[[str, Any], Read], label: str) -> list[Read | None]:
         """Do recorded jobs, and count their failures; see `compile_episodes`."""
         return compile_episodes(self.host, jobs, read, label, self._quarantine.note)
 
+    def trajectories(self, module: str, result: CompileResult) -> list[Trajectory]:
+        """What a compile of a training module teaches: of the module as a whole, or of its functions."""
+        baseline, offset = self._baselines[module], self._measure.offset
+        return [
+            Trajectory(module, one.inputs, one.answers, one.reward(baseline, offset), one.credit, one.function)
+            for one in self._read(module, result)
+        ]
+
+    def _sampled(self, module: str, result: CompileResult) -> SampledCompile:
+        score, baseline = result.score(self._context.objective), self._baselines[module]
+        reward = self._measure.reward(np.array(score), np.array(baseline))
+        return SampledCompile(float(reward), tuple(self.trajectories(module, result)))
+
+    @property
+    def _measure(self) -> Measure:
+        return get_measure(self._context.objective)
+
     @cached_property
-    def read(self) -> Callable[[str, CompileResult], list[Episode]]:
-        """What a compile teaches: episodes of the module as a whole, or of its functions."""
+    def _baselines(self) -> Mapping[str, float]:
+        return baselines(self.train, self._context.objective)
+
+    @cached_property
+    def _read(self) -> Callable[[str, CompileResult], list[Episode]]:
         return episode_reader(self.policy, self._context.objective, self._context.baseline)
-
-    @cached_property
-    def _rewarded(self) -> Callable[[str, CompileResult], SampledCompile]:
-        objective, heuristic = self._context.objective, baselines(self.train, self._context.objective)
-        measure, read = get_measure(objective), self.read
-
-        def rewarded(module: str, result: CompileResult) -> SampledCompile:
-            baseline = heuristic[module]
-            episodes = [
-                Sampled(f"{module} {one.function}", one.inputs, one.answers, reward, one.credit)
-                for one in read(module, result)
-                for reward in [one.reward(baseline, measure.offset)]
-            ]
-            score = np.array(result.score(objective))
-            return SampledCompile(float(measure.reward(score, np.array(baseline))), tuple(episodes))
-
-        return rewarded

@@ -9,7 +9,7 @@ from mlgo.errors import TrainingError
 from mlgo.jit.baseline import EligibleUnit
 from mlgo.jit.outcome import CompiledUnit
 from mlgo.jit.state import Choice, Observer
-from mlgo.learn.bc.loop import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
+from mlgo.learn.cloning import BCConfig, CloneData, fit_network, import_keras, layers_of, perceptron
 from mlgo.policy.network import flatten
 
 

@@ -21,7 +21,7 @@ from mlgo.base.config import (
 )
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import ConfigError
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig
 from mlgo.learn.es.config import ESConfig
 from mlgo.policy.network import Architecture
 from tests.conftest import REPOSITORY

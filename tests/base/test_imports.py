@@ -61,7 +61,7 @@ def test_a_changed_file_is_read_anew(package):
 def test_a_training_depends_on_its_learner_alone(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     graph = ImportGraph()
-    files = {one: graph.files("scripts/train.py", [TASKS, f"mlgo.learn.{one}."]) for one in ("es", "ppo")}
+    files = {one: graph.files("scripts/train.py", [TASKS, f"mlgo.learn.{one}:"]) for one in ("es", "ppo")}
     for one, other in (("es", "ppo"), ("ppo", "es")):
         assert any(file.startswith(f"mlgo/learn/{one}") for file in files[one])
         assert not any(file.startswith(f"mlgo/learn/{other}") for file in files[one])

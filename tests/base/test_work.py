@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mlgo.base.scratch import SHARED, experiment_origin, shared_folder
-from mlgo.learn.cost import cost_path, read_experiments, recorded_cost
+from mlgo.learn.cost import TrainingCost, cost_path, read_experiments, recorded_cost
 
 
 class Counts:
@@ -42,7 +42,7 @@ def test_costs_of_experiments_outlive_their_copies(tmp_path, monkeypatch):
     copy.mkdir(parents=True)
     monkeypatch.chdir(copy)
     monkeypatch.setenv("DVC_EXP_NAME", "tidy-newt")
-    with recorded_cost(Path("data/work"), "es-s0", "run", counts=Counts()):
+    with recorded_cost(Path("data/work"), "es-s0", TrainingCost("run", 1), Counts()):
         pass
     assert cost_path(copy / "data/work", "es-s0").exists()
     monkeypatch.chdir(tmp_path)
@@ -55,6 +55,6 @@ def test_costs_of_experiments_outlive_their_copies(tmp_path, monkeypatch):
 def test_a_plain_run_is_no_experiment(tmp_path, monkeypatch):
     monkeypatch.delenv(SHARED, raising=False)
     monkeypatch.chdir(tmp_path)
-    with recorded_cost(Path("data/work"), "es-s0", "run", counts=Counts()):
+    with recorded_cost(Path("data/work"), "es-s0", TrainingCost("run", 1), Counts()):
         pass
     assert read_experiments(Path("data/work")) == {}

@@ -76,7 +76,7 @@ def test_an_environment_compiles_by_the_pool_and_later_ones_nothing(tmp_path):
 
 def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
     pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
-    from mlgo.learn.sb3.stable_baselines import train_maskable_ppo
+    from mlgo.learn.maskable_ppo import train_maskable_ppo
 
     weights, compiled = [], []
     for _ in range(2):

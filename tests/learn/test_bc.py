@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError, TrainingError
 from mlgo.host.actions import Binary
-from mlgo.learn.bc import CloneData, clone
-from mlgo.learn.bc.dataset import bounded_rows, check_trace, clone_data
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig, CloneData, clone
+from mlgo.learn.dataset import bounded_rows, check_trace, clone_data
 from mlgo.learn.progress import write_history
 from mlgo.policy.features import Normalisation
 
@@ -33,9 +32,9 @@ PROGRAM = """
 import hashlib, json
 import numpy as np
 from mlgo.host.actions import Binary
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig
 from mlgo.errors import TrainingError
-from mlgo.learn.bc import CloneData, clone
+from mlgo.learn.cloning import CloneData, clone
 from mlgo.policy.network import flatten, logits
 
 config = BCConfig(

@@ -9,9 +9,8 @@ import pytest
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import TrainingError
 from mlgo.host.actions import Categorical
-from mlgo.learn.bc import clone
-from mlgo.learn.bc.dataset import clone_data
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig, clone
+from mlgo.learn.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values, values_of
 
 COLUMNS = 5
@@ -90,7 +89,7 @@ def test_legal_columns_come_first():
 PROGRAM = """
 import json
 import pyarrow as pa
-from mlgo.learn.bc import clone
+from mlgo.learn.cloning import clone
 from tests.learn.test_bc_columns import BC, SPACE, data, trace
 
 both = pa.concat_tables([trace("p", 600, 2), trace("q", 150, 3)])

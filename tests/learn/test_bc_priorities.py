@@ -9,9 +9,8 @@ import pytest
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
-from mlgo.learn.bc import clone
-from mlgo.learn.bc.dataset import clone_data
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig, clone
+from mlgo.learn.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 
 BC = BCConfig(
@@ -70,8 +69,8 @@ PROGRAM = """
 import json
 import numpy as np
 import pyarrow as pa
-from mlgo.learn.bc import clone
 from mlgo.host.tasks.regalloc import PRIORITIES
+from mlgo.learn.cloning import clone
 from tests.learn.test_bc_priorities import BC, data, trace
 
 both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])

@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +17,23 @@ from mlgo.base.seeding import generator
 from mlgo.errors import ArtifactError, PolicyError, TrainingError
 from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import Binary
-from mlgo.learn.bc import CloneData
-from mlgo.learn.bc.dataset import question_weights
-from mlgo.learn.bcmax import BCMaxState, Trajectory, imitate_best
-from mlgo.learn.bcmax.best import (
+from mlgo.learn.base import Trajectory
+from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed, variants
+from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.loop import (
     HEURISTIC,
+    STATES,
+    BCMaxState,
     heuristic_trajectories,
+    imitate_best,
     imitation_data,
     keep_best,
     mean_reward,
-    trajectories,
 )
-from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed, variants
-from mlgo.learn.bcmax.fit import Fit, fit
-from mlgo.learn.bcmax.loop import STATES
 from mlgo.learn.checkpoint import load_state, save_state
+from mlgo.learn.cloning import CloneData
+from mlgo.learn.dataset import question_weights
+from mlgo.learn.modules import ModuleCompiles
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -44,7 +47,7 @@ CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
 
 def trajectory(module, reward, answers=(0, 1), source="x"):
     inputs = np.arange(len(answers), dtype=np.float16)[:, None]
-    return Trajectory(module, source, inputs, np.array(answers, np.uint8), reward)
+    return Trajectory(module, inputs, np.array(answers, np.uint8), reward, source=source)
 
 
 def test_the_best_is_kept_and_of_equals_the_earlier():
@@ -190,7 +193,7 @@ class Toy:
     def play(self, name, answers, source):
         x = self.questions[name]
         reward = np.mean(answers == (x > 0.3)) - np.mean((x > 0.7) == (x > 0.3))
-        return Trajectory(name, source, x[:, None], answers.astype(np.uint8), float(reward))
+        return Trajectory(name, x[:, None], answers.astype(np.uint8), float(reward), source=source)
 
     def explore(self, weights, number):
         rng = generator(self.seed, "toy", number)
@@ -325,15 +328,18 @@ def test_a_checkpoint_of_another_version(tmp_path):
 def test_compiles_become_trajectories_by_hand():
     inputs, answers = np.zeros((2, 1), np.float16), np.array([0, 1], np.uint8)
     episodes = [Episode("m", inputs, answers, 150.0, ""), Episode("n", inputs, answers, 30.0, "")]
-    first, second = trajectories(episodes, "x", {"m": 200.0, "n": 20.0})
-    assert (first.module, first.source, first.reward) == ("m", "x", 0.25)
+    compiles = object.__new__(ModuleCompiles)
+    compiles._context = SimpleNamespace(objective="text_bytes")
+    compiles._baselines, compiles._read = {"m": 200.0, "n": 20.0}, lambda module, result: [result]
+    first, second = (one for each in episodes for one in compiles.trajectories(each.module, each))
+    assert (first.module, first.reward) == ("m", 0.25)
     assert (second.module, second.reward) == ("n", -0.5)
     assert first.answers is answers
 
 
 def test_functions_are_judged_by_themselves():
     first, other, better = (
-        Trajectory("m", source, np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), reward, function)
+        Trajectory("m", np.zeros((1, 1), np.float16), np.zeros(1, np.uint8), reward, function=function, source=source)
         for source, reward, function in (("x", 0.1, "f"), ("x", -0.2, "g"), ("y", 0.3, "g"))
     )
     assert mean_reward([first, other]) == pytest.approx(-0.1)  # one module, so they add up
@@ -366,7 +372,7 @@ import hashlib, json
 import numpy as np
 from mlgo.errors import TrainingError
 from mlgo.host.actions import Binary, Subset
-from mlgo.learn.bc import CloneData
+from mlgo.learn.cloning import CloneData
 from mlgo.learn.bcmax.fit import fit, measure
 from mlgo.policy.network import Architecture
 

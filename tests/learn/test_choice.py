@@ -16,8 +16,8 @@ from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.rollout import ChoiceEpisode, play
 from mlgo.jit.state import Choice, Observer, columns_for
-from mlgo.learn.bc.loop import BCConfig
 from mlgo.learn.choices import ChoiceCompiles, demonstrations, results, sampled_compiles
+from mlgo.learn.cloning import BCConfig
 from mlgo.learn.savings import fit_savings, savings
 from tests.jit.additive import NAMES, OBSERVER, AdditiveCompiler, AdditiveSpec
 
@@ -47,7 +47,7 @@ def test_nothing_to_imitate_is_empty():
 def test_rewards_are_gains_over_the_heuristic():
     good, failed, bad = sampled_compiles(UNIT, [episode(2, 60.0), episode(1, None), episode(1, 88.0)])
     assert good.reward == pytest.approx(0.25)
-    assert good.episodes[0].subject == "u"
+    assert good.episodes[0].key == "u"
     assert failed is None
     assert bad.reward == pytest.approx(-0.1)
 
@@ -114,7 +114,7 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
     pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
     import torch
 
-    from mlgo.learn.sb3.stable_baselines import ActionScores
+    from mlgo.learn.maskable_ppo import ActionScores
 
     env = ChoiceEnv(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}), ["u"], max_candidates=4)
     observation, _ = env.reset()

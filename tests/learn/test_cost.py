@@ -22,7 +22,7 @@ def session(work, run, asked, compiled, resumed=False, ago=10.0, error=None):
     """A training that began some seconds ago; returns what its file says."""
     counts = Counts()
     try:
-        with recorded_cost(work, "es-s0", run, 2, counts, resumed, time.monotonic() - ago):
+        with recorded_cost(work, "es-s0", TrainingCost(run, 2), counts, resumed, time.monotonic() - ago):
             counts.num_asked, counts.num_compiled = asked, compiled
             if error:
                 raise error
@@ -43,7 +43,7 @@ def test_one_session(tmp_path):
 
 
 def test_a_learner_without_compiles(tmp_path):
-    with recorded_cost(tmp_path, "bc-s0", "a"):
+    with recorded_cost(tmp_path, "bc-s0", TrainingCost("a", 1)):
         assert not read_cost(tmp_path, "bc-s0").complete  # while it is at work
     cost = read_cost(tmp_path, "bc-s0")
     assert figures(cost) == (1, 0, 0, 0, True)
@@ -73,8 +73,8 @@ def test_killed_without_notice_is_incomplete_for_ever(tmp_path):
     program = f"""
 import os, signal
 from pathlib import Path
-from mlgo.learn.cost import recorded_cost
-with recorded_cost(Path({str(tmp_path)!r}), "es-s0", "a", resumed=True):
+from mlgo.learn.cost import TrainingCost, recorded_cost
+with recorded_cost(Path({str(tmp_path)!r}), "es-s0", TrainingCost("a", 1), resumed=True):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -signal.SIGKILL

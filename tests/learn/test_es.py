@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mlgo.base.config import load_config
 from mlgo.errors import ArtifactError, TrainingError
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.es import Coordinates, EsState, evolve
-from mlgo.learn.es.loop import STATES
+from mlgo.learn.es.directions import Coordinates
+from mlgo.learn.es.loop import STATES, EsState, evolve
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
@@ -38,7 +38,7 @@ def evaluate(candidates, generation):
 
 
 def validate(weights):
-    return float(distance(weights)[0])
+    return distance(weights)
 
 
 def configured(**changes):
@@ -95,7 +95,7 @@ def test_the_best_point_is_one_that_was_validated():
 
     def watch(weights):
         seen.append(weights.copy())
-        return float(len(seen) == 3)  # the third validation is declared the best
+        return np.array([len(seen) == 3])  # the third validation is declared the best
 
     state = evolve(COORDINATES, evaluate, watch, CONFIG, 0)
     assert len(seen) == 1 + 3  # at the start and after generations 4, 8, 12
@@ -104,7 +104,7 @@ def test_the_best_point_is_one_that_was_validated():
 
 
 def test_the_start_is_returned_when_nothing_is_better():
-    state = evolve(COORDINATES, evaluate, lambda weights: -abs(float(weights.sum())), CONFIG, 0)
+    state = evolve(COORDINATES, evaluate, lambda weights: -abs(weights.sum(keepdims=True)), CONFIG, 0)
     assert state.best.tolist() == [0.0] * 5
 
 
@@ -116,14 +116,14 @@ def test_the_last_generation_is_always_validated():
 
 def test_the_history_counts_compiles():
     state = evolve(
-        COORDINATES, evaluate, validate, configured(generations=6), 0, validation_compiles=5
+        COORDINATES, evaluate, lambda weights: np.repeat(validate(weights), 5), configured(generations=6), 0
     )  # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
     assert [record["evaluations"] for record in state.history] == [5, 37, 69, 101, 138, 170, 207]
 
 
 def test_the_history_counts_the_trial_steps_of_a_trust_region():
     state = evolve(COORDINATES, evaluate, validate, method_config({"update": "trust_region"}, generations=2), 0)
-    assert [record["evaluations"] for record in state.history] == [0, 36, 72]  # the mean and the step, on 2 modules
+    assert [record["evaluations"] for record in state.history] == [1, 37, 74]  # the mean and the step, on 2 modules
 
 
 def test_no_generations():
@@ -380,9 +380,11 @@ def test_which_generation_beats_all_before():
     rewards = iter([0.1, 0.05, 0.2, 0.2])
     states = []
     config = configured(generations=5, validate_every=2)
-    last = evolve(
-        COORDINATES, evaluate, lambda weights: next(rewards), config, 0, None, lambda state, _: states.append(state)
-    )
+
+    def planned(weights):
+        return np.array([next(rewards)])
+
+    last = evolve(COORDINATES, evaluate, planned, config, 0, None, lambda state, _: states.append(state))
     # Validated at 0.1 at the start, then at 2, 4 and 5; an equal reward beats nothing.
     assert [state.done for state in states if state.beats_all_before] == [4]
     assert last.best_reward == 0.2

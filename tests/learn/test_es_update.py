@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.config import load_config
-from mlgo.learn.es.directions import Antithetic
+from mlgo.learn.es.directions import Directions
 from mlgo.learn.es.gradient import AdamState, TrustRegionState, adam_step, fit_slope, trust_region_step
 from tests.conftest import REPOSITORY
 
@@ -44,7 +44,7 @@ def test_a_gradient_of_zeros_moves_nothing():
 
 def test_the_slope_of_a_linear_reward_is_found():
     slope = np.array([1.0, -2.0])
-    offsets = Antithetic(0.1 * np.random.default_rng(0).standard_normal((10, 2))).offsets
+    offsets = Directions(0.1 * np.random.default_rng(0).standard_normal((10, 2)), True).offsets
     assert fit_slope(offsets, 0.3 + offsets @ slope, 0.1, 1e-13) == pytest.approx(slope, abs=1e-5)
 
 

@@ -12,13 +12,12 @@ from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.base.registry import LEARNERS
 from mlgo.host.actions import Subset
-from mlgo.learn.base import Sampled, SampledCompile, State
+from mlgo.learn.base import SampledCompile, State, Trajectory
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.context import Compiles, TrainContext, TrainOrder, open_context, train
 from mlgo.learn.cost import read_cost
-from mlgo.learn.driver import open_context, train
-from mlgo.learn.marginal import MarginalState
+from mlgo.learn.marginal.loop import MarginalState
 from mlgo.learn.modules import ModuleContext
 from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
@@ -69,7 +68,7 @@ class ToyCompiles(Compiles[float]):
             for reward in rng.normal(size=episodes):
                 inputs = np.array([[[1.0, 1.0], [2.0, 1.0]]], np.float32)
                 answers = np.array([reward > 0], np.uint8)
-                compiles.append(SampledCompile(float(reward), (Sampled(str(one), inputs, answers, float(reward)),)))
+                compiles.append(SampledCompile(float(reward), (Trajectory(str(one), inputs, answers, float(reward)),)))
         return compiles
 
 
@@ -324,7 +323,7 @@ def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
 def test_the_driver_opens_the_context_of_the_task_and_writes_all(tmp_path, monkeypatch):
     assert type(open_context(order(tmp_path, "es"))) is ChoiceContext
     assert type(open_context(order(tmp_path, "es", "inline-size"))) is ModuleContext
-    monkeypatch.setattr("mlgo.learn.driver.ModuleContext", ToyModules)
+    monkeypatch.setattr("mlgo.learn.modules.ModuleContext", ToyModules)
     write_home(tmp_path / "home")
     train(module_order(tmp_path / "home", "es", tmp_path / "es-s0", generations=1))
     files = ["failures.parquet", "history.csv", "policy.json", "weights.npy"]

@@ -12,19 +12,13 @@ from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
-from mlgo.learn.bc import CloneData
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.marginal import (
-    CompileFile,
-    EquationFile,
-    Evidence,
-    MarginalState,
-    fit_costs,
-    heuristic_evidence,
-    join,
-    learn_costs,
-)
-from mlgo.learn.marginal.compile_file import ArrayFile
+from mlgo.learn.cloning import CloneData
+from mlgo.learn.marginal.compile_file import ArrayFile, CompileFile
+from mlgo.learn.marginal.equations import EquationFile, Evidence, join
+from mlgo.learn.marginal.fit import fit_costs
+from mlgo.learn.marginal.loop import MarginalState, learn_costs
+from mlgo.learn.marginal.start import heuristic_evidence
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from tests.fakes.scores import scores
@@ -184,7 +178,7 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training(file):
                 {},
                 file,
                 lambda members, number, asked=asked: asked,
-                lambda members: 0.0,
+                lambda members: np.zeros(1),
                 CONFIG,
                 0,
                 after_round=kept.append,
@@ -214,9 +208,12 @@ from pathlib import Path
 import numpy as np
 from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
-from mlgo.learn.bc import CloneData
-from mlgo.learn.marginal import CompileFile, EquationFile, Evidence, fit_costs, learn_costs, sure_clones
-from mlgo.learn.marginal.fit import as_costs, as_policy
+from mlgo.learn.cloning import CloneData
+from mlgo.learn.marginal.compile_file import CompileFile
+from mlgo.learn.marginal.equations import EquationFile, Evidence
+from mlgo.learn.marginal.fit import as_costs, as_policy, fit_costs
+from mlgo.learn.marginal.loop import learn_costs
+from mlgo.learn.marginal.start import sure_clones
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.evaluate.episodes import Inlined
@@ -275,12 +272,12 @@ def validate(members):
         inputs = module(f"unseen{i}")
         answers = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
         rewards.append(1 - (SIZE + cost(inputs)[answers].sum()) / (SIZE + cost(inputs)[inputs[:, 1] > 0].sum()))
-    return float(np.mean(rewards))
+    return np.array(rewards)
 
 start = (0.1 * generator(3, "start").standard_normal((2, SHAPE.num_params))).astype(np.float32)
 states = []
-whole = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, None, states.append, 5)
-resumed = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, states[0], [].append, 5, 2)
+whole = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, None, states.append)
+resumed = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, states[0], [].append, 2)
 unseen = module("unseen")
 fitted = SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE))
 predicted = -config.unit_bytes * logits(fitted, unseen.astype(np.float32))

@@ -11,8 +11,8 @@ from mlgo.errors import ArtifactError, ConfigError, TrainingError
 from mlgo.host.actions import Binary, Subset, sigmoid
 from mlgo.host.session import CallAttribution
 from mlgo.host.tasks.regalloc import PRIORITIES
+from mlgo.learn.base import SampledCompile, Trajectory
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.ppo import PpoState, Sampled, SampledCompile, optimise
 from mlgo.learn.ppo.advantages import (
     RewardScale,
     RunningMoments,
@@ -21,7 +21,7 @@ from mlgo.learn.ppo.advantages import (
     terminal_advantages,
 )
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.loop import STATES
+from mlgo.learn.ppo.loop import STATES, PpoState, optimise
 from mlgo.learn.ppo.network import ActorCritic, forward, soften
 from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
 from mlgo.policy.network import Architecture, logits
@@ -72,7 +72,7 @@ def collect(weights, iteration):
         chances = map(sigmoid, logits(LINEAR.unflatten(weights), inputs.astype(np.float32)))
         answers = (rng.random(10) < list(chances)).astype(np.uint8)
         reward = float(np.mean(answers == kinds))
-        episodes.append(SampledCompile(reward, (Sampled(f"m{number % 4}", inputs, answers, reward),)))
+        episodes.append(SampledCompile(reward, (Trajectory(f"m{number % 4}", inputs, answers, reward),)))
     return episodes
 
 
@@ -348,7 +348,7 @@ def inlining(subject, answers, sizes):
     """Two calls: of f in main, and of g in f. Functions are main (1), f (2) and g (3)."""
     calls = np.array([0, 1], np.int32), np.array([1, 2], np.int32)
     credit = CallAttribution(np.array([1, 2, 3], np.uint64), np.array(sizes, np.float32), *calls)
-    return Sampled(subject, np.zeros((2, 1), np.float16), np.array(answers, np.uint8), 0.0, credit)
+    return Trajectory(subject, np.zeros((2, 1), np.float16), np.array(answers, np.uint8), 0.0, credit)
 
 
 def test_advantages_of_functions_by_hand():
@@ -382,7 +382,7 @@ def test_outputs_are_learnt_over_siblings():
             inputs = rng.uniform(-2, 2, (6, 1)).astype(np.float16)
             answers = (inputs[:, 0] * weights[0] + weights[1] + rng.standard_normal(6)).astype(np.float32)
             reward = -float(np.mean((answers + inputs[:, 0]) ** 2))
-            compiles.append(SampledCompile(reward, (Sampled("m f", inputs, answers, reward),)))
+            compiles.append(SampledCompile(reward, (Trajectory("m f", inputs, answers, reward),)))
         return compiles
 
     config = configured(baseline="siblings", iterations=25, validate_every=25, start_temperature=1.0, max_kl=1.0)
@@ -400,11 +400,11 @@ def columns_of_functions(weights, iteration):
         values = rng.permuted(np.tile([0.0, 0.5, 1.0], (4, 1)), axis=1)
         legal = np.ones((4, 3))
         scores = values * weights[0] + weights[1]
-        answers = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+        answers = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1).astype(np.uint8)
         inputs = np.stack([values, legal], axis=2).astype(np.float16)
         reward = float(np.mean(values[np.arange(4), answers] == 1.0))
-        episodes = [Sampled("m f", inputs, answers.astype(np.uint8), reward), Sampled("m g", inputs, answers, 0.0)]
-        compiles.append(SampledCompile(reward, tuple(episodes)))
+        taught, idle = Trajectory("m f", inputs, answers, reward), Trajectory("m g", inputs, answers, 0.0)
+        compiles.append(SampledCompile(reward, (taught, idle)))
     return compiles
 
 

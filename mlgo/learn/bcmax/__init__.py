@@ -1,6 +1,87 @@
-"""BC-Max: cloning of the best known trajectory of each module, again and again."""
+"""Learner ``bcmax``: clone the best known trajectory of each module, again and again."""
 
-from mlgo.learn.bcmax.best import Trajectory
-from mlgo.learn.bcmax.loop import BCMaxState, imitate_best
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-__all__ = ["BCMaxState", "Trajectory", "imitate_best"]
+import numpy as np
+
+from mlgo.base.files import file_sha256
+from mlgo.base.registry import Kind
+from mlgo.base.seeding import generator, sample
+from mlgo.errors import ConfigError
+from mlgo.evaluate.baseline_modules import baselines
+from mlgo.evaluate.episodes import best_of_each, episodes_hash
+from mlgo.host.tasks.task import get_task
+from mlgo.learn.base import Trained, Trajectory
+from mlgo.learn.bcmax.config import BCMaxConfig
+from mlgo.learn.bcmax.explorers import CompiledRollouts, explorers, load_earlier
+from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.loop import STATES, heuristic_trajectories, imitate_best, keep_best
+from mlgo.learn.cloning import CloneData
+from mlgo.learn.modules import ModuleContext
+from mlgo.policy.network import Architecture
+
+
+class BestClone:
+    """Compiles under references and variants of a policy, keeps what was best, and clones that."""
+
+    name = "bcmax"
+    section = BCMaxConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bcmax",)}
+    compiles: tuple[Kind, ...] = ("modules",)
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        return "bc"
+
+    def train(self, context: ModuleContext) -> Trained:
+        config: BCMaxConfig = context.config
+        start, actions = context.start, context.actions
+        earlier = load_earlier(config.policies, context.task)
+        told = get_task(context.task).references.is_heuristic
+        context.train = sample(context.train, config.modules, context.seed, "bcmax", "train")
+        if config.use_trees and context.trees is None:
+            raise ConfigError("bcmax.use_trees needs replay.enabled")
+        context.check_trace(start.normalisation)
+        keys = {one.module.key for one in context.train}
+        known = heuristic_trajectories(context.trace, keys, actions, start.normalisation) if told else None
+        architecture = Architecture((start.num_inputs, *config.hidden, 1))
+        if not told and architecture != start.architecture:
+            raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
+        blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
+        hashes = {
+            "policies_sha256": [file_sha256(Path(folder) / "weights.npy") for folder in config.policies],
+            "trace_sha256": context.trace_sha256,
+        }
+
+        def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
+            seed = int(generator(context.seed, "bcmax", "fit", number).integers(2**32))
+            epochs = config.clone_epochs if weights is None else config.epochs
+            return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
+
+        with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as training:
+            notes, state = training.notes, training.state
+            if state is None and config.use_trees and context.trees is not None:
+                remembered = best_of_each(
+                    context.trees, [one.module for one in context.train], start, context.objective
+                )
+                notes["trees_sha256"] = episodes_hash(remembered)
+                scores = baselines(context.train, context.objective)
+                found = [
+                    Trajectory(one.module, one.inputs, one.answers, one.reward(scores[one.module]), source="trees")
+                    for one in remembered
+                ]
+                known = keep_best(known or {}, found)
+            rollouts = CompiledRollouts(
+                training,
+                explorers=lambda policy, number: explorers(policy, earlier, config, context.seed, number),
+                num_evaluations=state.history[-1]["evaluations"] if state else 0,
+            )
+            weights = start.weights if architecture == start.architecture else None
+            state = imitate_best(weights, known, rollouts, clone, config, state, training.after)
+            training.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
+        return Trained(blank.with_weights(state.best), state.history)
+
+
+LEARNER = BestClone()

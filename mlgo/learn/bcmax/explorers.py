@@ -1,7 +1,7 @@
 """What a round explores with: references and earlier policies at first, then variants of the current policy."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +9,12 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
 from mlgo.evaluate import CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule, baselines
+from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.host.tasks.task import Advisor, get_task
-from mlgo.learn.bcmax.best import Trajectory, trajectories
+from mlgo.learn.base import Trajectory
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
-from mlgo.objects.measures import Measure
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
@@ -32,7 +31,6 @@ class CompiledRollouts:
 
     training: Training[ScoredModule]
     explorers: Callable[[Policy, int], Mapping[str, Advisor]]
-    score: Measure
     num_evaluations: int = 0
 
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
@@ -46,8 +44,9 @@ class CompiledRollouts:
 
     def validate(self, weights: np.ndarray) -> float:
         """Mean reward of a policy, float32 [num_params], on the validation modules."""
-        self.num_evaluations += self.training.num_validation
-        return float(self.training.validate(weights).mean())
+        rewards = self.training.validate(weights)
+        self.num_evaluations += len(rewards)
+        return float(rewards.mean())
 
     @property
     def _compiles(self) -> ModuleCompiles:
@@ -55,16 +54,15 @@ class CompiledRollouts:
         return self.training.compiles
 
     def _compile(self, source: str, advisor: Advisor) -> list[Trajectory]:
-        compiles, chosen = self._compiles, self._compiles.fit
+        compiles = self._compiles
         jobs = [
             CompileJob(key, compiles.bitcode[key], advisor, record=True, sha256=one.module.sha256)
-            for one in chosen
+            for one in compiles.fit
             for key in [one.module.key]
         ]
         self.num_evaluations += len(jobs)
-        found = compiles.recorded(jobs, compiles.read, source)
-        episodes = [one for each in found if each is not None for one in each]
-        return trajectories(episodes, source, baselines(chosen, self.score.name), self.score.offset)
+        found = compiles.recorded(jobs, compiles.trajectories, source)
+        return [replace(one, source=source) for each in found if each is not None for one in each]
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:

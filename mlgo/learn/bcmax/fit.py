@@ -6,7 +6,7 @@ import numpy as np
 
 from mlgo.errors import TrainingError
 from mlgo.host.action_space import ActionSpace
-from mlgo.learn.bc.loop import CloneData, cloning_network, import_keras, layers_of
+from mlgo.learn.cloning import CloneData, cloning_network, import_keras, layers_of
 from mlgo.policy.network import Architecture, flatten, logits
 
 

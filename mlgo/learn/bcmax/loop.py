@@ -5,18 +5,25 @@ several baseline policies' trajectories in an environment, imitate the one with 
 clone among the baselines.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.learn.base import State
-from mlgo.learn.bc import CloneData
-from mlgo.learn.bcmax.best import HEURISTIC, Trajectory, imitation_data, keep_best, mean_reward
+from mlgo.host.action_space import ActionSpace, Scaling
+from mlgo.learn.base import State, Trajectory, run_steps
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.explorers import CompiledRollouts
 from mlgo.learn.bcmax.fit import Fit
+from mlgo.learn.cloning import CloneData
+from mlgo.learn.dataset import Weighting, question_weights, whole_modules
+
+HEURISTIC = "heuristic"
+"""Source of the trajectories that every search begins with; their reward is 0 by definition."""
+
+_PERCENT = 100.0
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
 """``(what to imitate, start weights or None for fresh ones, round) -> clone``."""
@@ -53,36 +60,27 @@ def imitate_best(
     """Run rounds until the configured number is reached."""
     if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
+
+    def cloned(known: Mapping[str, Trajectory], weights: np.ndarray | None, number: int) -> Fit:
+        return fit(imitation_data(known, config.weighting, config.gain_weight), weights, number)
+
+    def first() -> BCMaxState:
+        known = heuristic or {}
+        weights = cloned(known, None, 0).weights if start is None else start
+        state = BCMaxState(weights, float("-inf"), (), weights, known)
+        return _judged(state, rollouts, list(rollouts.explore(weights, 0)), {})
+
+    def next_round(state: BCMaxState) -> BCMaxState:
+        number = state.done + 1
+        explored = list(rollouts.explore(state.weights, number))
+        clone = cloned(keep_best(state.known, explored), state.weights, number)
+        fitted = {"loss": clone.loss, "accuracy": clone.accuracy}
+        return _judged(replace(state, weights=clone.weights), rollouts, explored, fitted)
+
     if state is None:
-        state = _first_state(start, heuristic or {}, rollouts, fit, config)
+        state = first()
         after_round(state)
-    while state.done < config.rounds:
-        state = _next_round(state, rollouts, fit, config)
-        after_round(state)
-    return state
-
-
-def _first_state(
-    start: np.ndarray | None,
-    heuristic: Mapping[str, Trajectory],
-    rollouts: CompiledRollouts,
-    fit: FitClone,
-    config: BCMaxConfig,
-) -> BCMaxState:
-    if start is None:
-        start = fit(imitation_data(heuristic, config.weighting, config.gain_weight), None, 0).weights
-    state = BCMaxState(start, float("-inf"), (), start, heuristic)
-    return _judged(state, rollouts, list(rollouts.explore(start, 0)), {})
-
-
-def _next_round(state: BCMaxState, rollouts: CompiledRollouts, fit: FitClone, config: BCMaxConfig) -> BCMaxState:
-    number = state.done + 1
-    explored = list(rollouts.explore(state.weights, number))
-    known = keep_best(state.known, explored)
-    clone = fit(imitation_data(known, config.weighting, config.gain_weight), state.weights, number)
-    return _judged(
-        replace(state, weights=clone.weights), rollouts, explored, {"loss": clone.loss, "accuracy": clone.accuracy}
-    )
+    return run_steps(state, config.rounds, next_round, after_round)
 
 
 def _judged(
@@ -108,3 +106,44 @@ def _judged(
         "evaluations": rollouts.num_evaluations,
     }
     return replace(state, known=known, history=(*state.history, record)).validated(state.weights, reward)
+
+
+def heuristic_trajectories(
+    trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
+) -> dict[str, Trajectory]:
+    """What the heuristic was asked and answered, whole modules."""
+    return {
+        key: Trajectory(key, inputs, answers, 0.0, source=HEURISTIC)
+        for key, inputs, answers in whole_modules(trace, modules, actions, normalise)
+    }
+
+
+def mean_reward(trajectories: Collection[Trajectory]) -> float:
+    """Mean over modules of what their functions gain together."""
+    return sum(one.reward for one in trajectories) / len({one.module for one in trajectories})
+
+
+def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dict[str, Trajectory]:
+    """Replace what has been beaten; of equals the earlier stays: the order of modules and rounds decides."""
+    best = dict(known)
+    for one in new:
+        if one.key not in best or one.reward > best[one.key].reward:
+            best[one.key] = one
+    return best
+
+
+def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_weight: float) -> CloneData:
+    """Join the best trajectories for cloning.
+
+    A module counts ``1 + gain_weight * percent gained`` times what its number of questions gives it. Where nothing has
+    beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
+    """
+    chosen = [known[key] for key in sorted(known)]
+    answers = np.concatenate([one.answers for one in chosen]).astype(np.float32)
+    modules = np.repeat(np.arange(len(chosen)), [len(one.answers) for one in chosen])
+    factors = np.array([1.0 + gain_weight * _PERCENT * max(0.0, one.reward) for one in chosen])
+    return CloneData(
+        np.concatenate([one.inputs for one in chosen]).astype(np.float32),
+        answers,
+        question_weights(modules, answers, weighting, False, factors),
+    )

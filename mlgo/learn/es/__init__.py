@@ -1,6 +1,101 @@
-"""Evolution strategies: perturbed candidates, a gradient or a model from their rewards, an update."""
+"""Learner ``es``: improve a policy by evolution strategies on compile results."""
 
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.registry import Kind
+from mlgo.learn.base import Trained
+from mlgo.learn.context import TrainContext, Training
+from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.directions import Coordinates
-from mlgo.learn.es.loop import EsState, evolve
+from mlgo.learn.es.loop import STATES, EsState, evolve
+from mlgo.learn.es.rewards import mean_over_common
 
-__all__ = ["Coordinates", "EsState", "evolve"]
+
+class EvolutionStrategies:
+    """Perturbs a policy's weights, and moves them towards what compiled smaller."""
+
+    name = "es"
+    section = ESConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("es",), "choices": ("es",)}
+    compiles: tuple[Kind, ...] = ("modules", "choices")
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        return str(config["es"]["start"])
+
+    def train(self, context: TrainContext[Any]) -> Trained:
+        config: ESConfig = context.config
+        start = context.start
+        coordinates = Coordinates.last_layers(
+            start.weights,
+            start.architecture.layer_slices(),
+            config.trainable_layers,
+            config.perturbation_unit,
+            config.perturbation_epsilon,
+        )
+        with context.training(config.generations, "generation", STATES) as training:
+            snapshots = _Snapshots(training, config.save_every, coordinates)
+
+            def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
+                return training.evaluate(candidates, training.compiles.draw(config.modules, generation))
+
+            def after_generation(state: EsState, rewards: np.ndarray) -> None:
+                training.saver.flush()
+                snapshots.keep(state)
+                training.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
+                training.progress.add_histogram("module_rewards", rewards, state.done)
+                last = state.history[-1]
+                if last["skipped"]:
+                    usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
+                    share = f"es.min_success_share asks for {config.min_success_share:.0%}"
+                    training.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
+                training.after(state)
+
+            snapshots.begin(training.state)
+            state = evolve(
+                coordinates,
+                evaluate,
+                training.validate,
+                config,
+                context.seed,
+                training.state,
+                after_generation,
+            )
+        best = start.with_weights(coordinates.weights(state.best))
+        return Trained(best, state.history, {"validation_reward": state.best_reward})
+
+
+class _Snapshots:
+    """Policies during a training: one every so many generations, and each that beats all before it.
+
+    The saver writes them while compilers work.
+    """
+
+    def __init__(self, training: Training[Any], every: int, coordinates: Coordinates) -> None:
+        self._training, self._every, self._coordinates = training, every, coordinates
+        self._folder: Path = training.context.order.work / "policies" / training.context.label
+
+    def begin(self, state: EsState | None) -> None:
+        """Keep the policies of a run that goes on, with those that a kill may have left out; else start anew."""
+        if state is not None:
+            self.keep(state)
+        elif self._every and self._folder.exists():
+            shutil.rmtree(self._folder)
+
+    def keep(self, state: EsState) -> None:
+        names = [f"iteration{state.done}"] if self._every and state.done % self._every == 0 else []
+        if self._every and state.beats_all_before:
+            names.append(f"best_policy_{state.best_reward:.5f}_step_{state.done}")
+        context, weights = self._training.context, self._coordinates.weights(state.mean)
+        origin = {**self._training.origin, **state.history[-1]}
+        policy = replace(context.start.with_weights(weights), origin=origin)
+        for name in names:
+            self._training.saver.save(self._folder / name, lambda path: context.save_policy(policy, path))
+
+
+LEARNER = EvolutionStrategies()

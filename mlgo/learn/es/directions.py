@@ -1,7 +1,7 @@
 """Search space: which weights vary in which units, and the directions of a generation with their candidates."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -53,84 +53,53 @@ class Coordinates:
 
 
 @dataclass(frozen=True)
-class Antithetic:
-    """Two candidates for each direction, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017).
+class Directions:
+    """Directions of a generation with the candidates by which they are judged.
 
-    Candidates are in the order of all pluses, then all minuses.
-
-    Attributes:
-        noise: float64 [pairs, num_params].
-        span: distance between the compared candidates, in units of the noise.
-    """
-
-    noise: np.ndarray
-    span: ClassVar[int] = 2
-
-    @property
-    def offsets(self) -> np.ndarray:
-        """Candidates relative to the mean: float64 [2 pairs, num_params]."""
-        return np.concatenate([self.noise, -self.noise])
-
-    def usable(self, rewards: np.ndarray) -> np.ndarray:
-        """Tell which directions have two finite rewards, bool [pairs]; a failed candidate drops its twin.
-
-        Args:
-            rewards: float64 [2 pairs].
-        """
-        return np.isfinite(rewards).reshape(2, -1).all(axis=0)
-
-    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Antithetic", np.ndarray]:
-        """Leave only the usable directions, bool [pairs], with their rewards, float64 [2 pairs]."""
-        return Antithetic(self.noise[usable]), rewards[np.tile(usable, 2)]
-
-    def rises(self, rewards: np.ndarray) -> np.ndarray:
-        """Difference of rewards along each direction: float64 [pairs]."""
-        return rewards[: len(self.noise)] - rewards[len(self.noise) :]
-
-    def better(self, rewards: np.ndarray) -> np.ndarray:
-        """Reward of the better candidate of each direction: float64 [pairs]."""
-        return rewards.reshape(2, -1).max(axis=0)
-
-
-@dataclass(frozen=True)
-class Forward:
-    """One candidate for each direction, ``mean + noise``, and the mean itself, which comes last.
+    Antithetic ones have two each, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017), all pluses first. Else
+    each has ``mean + noise`` alone, and the mean itself comes last.
 
     Attributes:
         noise: float64 [pairs, num_params].
-        span: distance between the compared candidates, in units of the noise.
     """
 
     noise: np.ndarray
-    span: ClassVar[int] = 1
+    antithetic: bool
+
+    @property
+    def span(self) -> int:
+        """Distance between the compared candidates, in units of the noise."""
+        return 2 if self.antithetic else 1
 
     @property
     def offsets(self) -> np.ndarray:
-        """Candidates relative to the mean: float64 [pairs + 1, num_params]."""
-        return np.concatenate([self.noise, np.zeros((1, self.noise.shape[1]))])
+        """Candidates relative to the mean: float64 [num_candidates, num_params]."""
+        return np.concatenate([self.noise, -self.noise if self.antithetic else np.zeros_like(self.noise[:1])])
 
     def usable(self, rewards: np.ndarray) -> np.ndarray:
-        """Tell which directions have a finite reward, bool [pairs]; none has when the mean failed.
+        """Which directions have two finite rewards to compare, bool [pairs].
 
         Args:
-            rewards: float64 [pairs + 1].
+            rewards: float64 [num_candidates], as in all methods.
         """
-        return np.isfinite(rewards[:-1]) & np.isfinite(rewards[-1])
+        plus, other = self._sides(np.isfinite(rewards))
+        return plus & other
 
-    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Forward", np.ndarray]:
-        """Leave only the usable directions, bool [pairs], with their rewards and the mean's, float64 [pairs + 1]."""
-        return Forward(self.noise[usable]), rewards[np.append(usable, True)]
+    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Directions", np.ndarray]:
+        """Leave only the usable directions, bool [pairs], with the rewards of their candidates."""
+        plus, other = self._sides(rewards)
+        left = np.concatenate([plus[usable], other[usable] if self.antithetic else other])
+        return Directions(self.noise[usable], self.antithetic), left
 
     def rises(self, rewards: np.ndarray) -> np.ndarray:
         """Difference of rewards along each direction: float64 [pairs]."""
-        return rewards[:-1] - rewards[-1]
+        plus, other = self._sides(rewards)
+        return plus - other
 
     def better(self, rewards: np.ndarray) -> np.ndarray:
-        """Reward of each direction's candidate: float64 [pairs]."""
-        return rewards[:-1]
+        """Reward of the better candidate of each direction, or of its only one: float64 [pairs]."""
+        plus, other = self._sides(rewards)
+        return np.maximum(plus, other) if self.antithetic else plus
 
-
-FiniteDifferences = Antithetic | Forward
-
-ESTIMATORS: dict[str, type[Antithetic] | type[Forward]] = {"antithetic": Antithetic, "forward": Forward}
-"""By ``es.estimator``."""
+    def _sides(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return values[: len(self.noise)], values[len(self.noise) :]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.learn.es.config import ESConfig, TrustRegionConfig
-from mlgo.learn.es.directions import FiniteDifferences
+from mlgo.learn.es.directions import Directions
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
 
@@ -25,7 +25,7 @@ class AdamState:
         return cls(0, np.zeros(num_params), np.zeros(num_params))
 
 
-def estimate_gradient(directions: FiniteDifferences, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
+def estimate_gradient(directions: Directions, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
     """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names."""
     if 0 < config.top_directions < len(directions.noise):
         order = np.argsort(-directions.better(rewards), kind="stable")
@@ -46,7 +46,7 @@ def centred_ranks(rewards: np.ndarray) -> np.ndarray:
     return mean_rank[position] / (len(rewards) - 1) - 0.5
 
 
-def monte_carlo(directions: FiniteDifferences, shaped: np.ndarray, scale: float) -> np.ndarray:
+def monte_carlo(directions: Directions, shaped: np.ndarray, scale: float) -> np.ndarray:
     """Average over the noise, ``sum(rise noise) / (span pairs scale^2)``: float64 [num_params].
 
     Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".

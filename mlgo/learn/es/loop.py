@@ -8,9 +8,9 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.learn.base import State
+from mlgo.learn.base import State, run_steps
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.directions import ESTIMATORS, Coordinates, FiniteDifferences
+from mlgo.learn.es.directions import Coordinates, Directions
 from mlgo.learn.es.gradient import (
     AdamState,
     TrustRegionState,
@@ -25,8 +25,8 @@ Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
 failed; the modules are the same whenever the generation is. A trust region asks twice in a generation."""
 
-Validate = Callable[[np.ndarray], float]
-"""``weights float32 [num_params] -> mean reward on the validation modules``."""
+Validate = Callable[[np.ndarray], np.ndarray]
+"""``weights float32 [num_params] -> rewards on the validation modules, float64 [num_modules]``."""
 
 _MAX_SKIPPED_IN_A_ROW = 3
 
@@ -69,7 +69,6 @@ def evolve(
     seed: int,
     state: EsState | None = None,
     after_generation: Callable[[EsState, np.ndarray], None] = lambda state, rewards: None,
-    validation_compiles: int = 0,
 ) -> EsState:
     """Run generations until the configured number is reached.
 
@@ -78,28 +77,34 @@ def evolve(
     Args:
         coordinates: where to search.
         evaluate: rewards of candidates.
-        validate: reward of the mean on other projects; decides which point is returned as best.
+        validate: rewards of the mean on other projects; decides which point is returned as best.
         config: sizes of generations and steps.
         seed: root seed of the noise.
         state: where to go on, from a run with the same configuration; None starts anew.
         after_generation: called with each new state and the rewards of its candidates, float64 [num, num_modules], for
             checkpoints and logs.
-        validation_compiles: what one validation costs, for the count of evaluations.
 
     Raises:
         NothingCompiled: several generations in a row had too few candidates that compile.
     """
-    state = state or _validated(
-        EsState.start(coordinates.varied.size, config), coordinates, validate, validation_compiles
-    )
-    _stop_if_all_skipped(state)
-    while state.done < config.generations:
+    rewards = np.zeros((0, 0))
+
+    def generation(state: EsState) -> EsState:
+        nonlocal rewards
         state, rewards = _next_generation(state, coordinates, evaluate, config, seed)
-        if state.done % config.validate_every == 0 or state.done == config.generations:
-            state = _validated(state, coordinates, validate, validation_compiles)
+        return state
+
+    def validated(state: EsState) -> EsState:
+        found = validate(coordinates.weights(state.mean))
+        return state.validated(state.mean, float(found.mean()), len(found))
+
+    def after(state: EsState) -> None:
         after_generation(state, rewards)
         _stop_if_all_skipped(state)
-    return state
+
+    state = state or validated(EsState.start(coordinates.varied.size, config))
+    _stop_if_all_skipped(state)
+    return run_steps(state, config.generations, generation, after, validated, config.validate_every)
 
 
 def _next_generation(
@@ -115,7 +120,7 @@ def _next_generation(
 
     rng = generator(seed, "es", "noise", state.done)
     noise = config.perturbation * rng.standard_normal((config.pairs, state.mean.size))
-    directions = ESTIMATORS[config.estimator](noise)
+    directions = Directions(noise, config.estimator == "antithetic")
     rewards = rewards_at(directions.offsets)
     means = mean_over_common(rewards)
     usable = directions.usable(means)
@@ -136,7 +141,7 @@ def _next_generation(
 
 def _moved(
     state: EsState,
-    directions: FiniteDifferences,
+    directions: Directions,
     means: np.ndarray,
     config: ESConfig,
     rewards_at: Callable[[np.ndarray], np.ndarray],
@@ -152,10 +157,6 @@ def _moved(
         return replace(state, mean=_finite(state.mean + change), optimizer=region), notes
     change, optimizer = adam_step(state.optimizer, estimate_gradient(directions, means, config), config.step_size)
     return replace(state, mean=_finite(state.mean + change), optimizer=optimizer), {}
-
-
-def _validated(state: EsState, coordinates: Coordinates, validate: Validate, num_compiles: int) -> EsState:
-    return state.validated(state.mean, validate(coordinates.weights(state.mean)), num_compiles)
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:

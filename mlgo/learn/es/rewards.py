@@ -1,10 +1,10 @@
 """Rewards of candidates on modules: one number for each candidate, and figures for the history."""
 
-from typing import Any
-
 import numpy as np
 
 _PERCENTILES = (5, 25, 50, 75, 95)
+_OF_CANDIDATES = ("mean_reward", "max_reward", "min_reward", *(f"reward_p{q:02}" for q in _PERCENTILES))
+_OF_MODULES = ("win_share", "regression_share", "mean_regression", "worst_regression")
 
 
 def mean_over_common(rewards: np.ndarray) -> np.ndarray:
@@ -43,25 +43,17 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
         rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
         means: float64 [num_candidates], see `mean_over_common`.
     """
-    return _candidate_figures(means[np.isfinite(means)]) | _module_figures(rewards[np.isfinite(rewards)])
+    means, rewards = means[np.isfinite(means)], rewards[np.isfinite(rewards)]
+    figures: dict[str, float | None] = dict.fromkeys((*_OF_CANDIDATES, *_OF_MODULES))
+    if means.size:
+        values = [means.mean(), means.max(), means.min(), *np.percentile(means, _PERCENTILES)]
+        figures.update(zip(_OF_CANDIDATES, map(float, values), strict=True))
+    if rewards.size:
+        worse = rewards[rewards < 0.0]
+        values = [(rewards > 0.0).mean(), worse.size / rewards.size, *_mean_and_least(worse)]
+        figures.update(zip(_OF_MODULES, map(float, values), strict=True))
+    return figures
 
 
-def _candidate_figures(means: np.ndarray) -> dict[str, Any]:
-    names = ["mean_reward", "max_reward", "min_reward", *(f"reward_p{q:02}" for q in _PERCENTILES)]
-    if not means.size:
-        return dict.fromkeys(names)
-    values = [means.mean(), means.max(), means.min(), *np.percentile(means, _PERCENTILES)]
-    return {name: float(value) for name, value in zip(names, values, strict=True)}
-
-
-def _module_figures(rewards: np.ndarray) -> dict[str, Any]:
-    names = ["win_share", "regression_share", "mean_regression", "worst_regression"]
-    if not rewards.size:
-        return dict.fromkeys(names)
-    worse = rewards[rewards < 0.0]
-    values = [
-        (rewards > 0.0).mean(),
-        worse.size / rewards.size,
-        *((worse.mean(), worse.min()) if worse.size else (0, 0)),
-    ]
-    return {name: float(value) for name, value in zip(names, values, strict=True)}
+def _mean_and_least(values: np.ndarray) -> tuple[float, float]:
+    return (values.mean(), values.min()) if values.size else (0.0, 0.0)

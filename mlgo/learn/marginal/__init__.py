@@ -1,22 +1,160 @@
-"""Cost regression: fits what inlining one call adds to the size, from the sizes of whole compiles."""
+"""Learner ``marginal``: what each decision adds to the score, learnt from scores of whole compiles."""
 
-from mlgo.learn.marginal.compile_file import CompileFile
-from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, join
-from mlgo.learn.marginal.fit import FitResult, fit_costs
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlgo.base.config import PolicyConfig
+from mlgo.base.files import file_sha256
+from mlgo.base.registry import Kind
+from mlgo.errors import PolicyError
+from mlgo.evaluate.episodes import InlinedReader
+from mlgo.evaluate.training import exploring_jobs, load_start
+from mlgo.host.actions import Binary
+from mlgo.host.tasks.task import get_task
+from mlgo.learn.base import Trained
+from mlgo.learn.choices import ChoiceContext
+from mlgo.learn.cloning import BCConfig
+from mlgo.learn.dataset import clone_data
+from mlgo.learn.marginal.compile_file import CompileFile, CompileRef
+from mlgo.learn.marginal.config import MarginalConfig
+from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
 from mlgo.learn.marginal.loop import MarginalState, learn_costs
 from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
+from mlgo.learn.modules import ModuleCompiles, ModuleContext
+from mlgo.learn.savings import fit_savings
+from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import check_binary
 
-__all__ = [
-    "CompileFile",
-    "EquationFile",
-    "Equations",
-    "Evidence",
-    "FitResult",
-    "MarginalState",
-    "fit_costs",
-    "heuristic_evidence",
-    "join",
-    "learn_costs",
-    "linear_clone",
-    "sure_clones",
-]
+
+class MarginalCosts:
+    """On modules, rounds of exploring and of fitting costs; on choices, one fit of measured savings."""
+
+    name = "marginal"
+    section = MarginalConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "marginal"), "choices": ("bc", "policy")}
+    compiles: tuple[Kind, ...] = ("modules", "choices")
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        return None
+
+    def train(self, context: ModuleContext | ChoiceContext) -> Trained:
+        return _of_choices(context) if isinstance(context, ChoiceContext) else _of_modules(context)
+
+
+LEARNER = MarginalCosts()
+
+
+def _of_modules(context: ModuleContext) -> Trained:
+    check_binary(context.task, "marginal")
+    config: MarginalConfig = context.config
+    cloning, task, seed = context.section("bc", BCConfig), context.task, context.seed
+    train, workers = context.train, context.order.workers
+    before = _earlier(context, config) if config.start else None
+    scaling = before.normalisation if before else context.normalise
+    assert isinstance(scaling, Normalisation)  # as of every network
+    import_tensorflow(workers)  # now: as many fits will run side by side, and the first import decides
+    questions, unseen = (
+        clone_data(context.trace, projects, Binary(), scaling, cloning.max_steps_per_module, seed, weighting="module")
+        for projects in ({one.module.project for one in part} for part in (train, context.validation))
+    )
+    shape = Architecture((len(scaling.features), *config.hidden, 1))
+    of_all = joint_shape(shape, config.members, config.caution)
+    if before is None:
+        start, hashes = sure_clones(questions, unseen, config, cloning, seed), {}
+    else:
+        start = members_of(before.weights, shape, config.members, config.caution)
+        hashes = {"goes_on_from_sha256": file_sha256(Path(config.start) / "weights.npy")}
+    heuristic = linear_clone(questions, unseen, cloning, seed) if config.caution > 0.0 else None
+
+    def joint(members: np.ndarray) -> Policy:
+        return Policy(task, scaling, of_all, join(list(members), shape, heuristic, config.caution))
+
+    with (
+        CompileFile(context.order.work / "fits", len(scaling.features)) as file,
+        context.training(
+            config.rounds,
+            "round",
+            (MarginalState,),
+            policy=joint(start),
+            sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
+            hashes={"start_sha256": context.trace_sha256, **hashes},
+            asks_again=True,
+        ) as training,
+    ):
+        compiles = training.compiles
+        assert isinstance(compiles, ModuleCompiles)
+
+        def explore(members: np.ndarray, round_: int) -> list[CompileRef | None]:
+            learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
+            jobs = exploring_jobs(
+                joint(members),
+                [Policy(task, scaling, shape, member) for member in members],
+                compiles.draw(config.modules, round_, by_project=config.draw == "projects"),
+                compiles.bitcode,
+                (config.compiles, config.max_compiles),
+                config.questions,
+                config.flip_share if learnt else config.first_flip_share,
+                config.min_flips,
+                config.temperature if learnt else 0.0,
+                seed,
+                "marginal",
+                round_,
+                with_credit=config.function_weight > 0.0,
+                read=InlinedReader(scaling, context.objective),
+            )
+            return compiles.recorded(jobs, lambda module, one: file.keep(one), f"{context.label} round {round_ + 1}")
+
+        state = learn_costs(
+            start,
+            shape,
+            questions,
+            heuristic_evidence(
+                context.trace, train, scaling, context.objective, get_task(task).references.is_heuristic, file.keep
+            ),
+            file,
+            explore,
+            lambda members: training.validate(joint(members).weights),
+            config,
+            seed,
+            training.state,
+            training.after,
+            workers,
+        )
+    return Trained(joint(state.best), state.history, {"validation_reward": state.best_reward})
+
+
+def _earlier(context: ModuleContext, config: MarginalConfig) -> Policy:
+    """The policy to go on from."""
+    policy = load_start(Path(config.start), context.baseline)
+    context.check_trace(policy.normalisation)
+    member = Architecture((len(policy.features), *config.hidden, 1))
+    if policy.architecture != joint_shape(member, config.members, config.caution):
+        raise PolicyError(
+            f"marginal.start: {config.start} is no policy of {config.members} members with hidden layers "
+            f"{config.hidden} and caution {config.caution:g}; take one that marginal has trained with these settings"
+        )
+    return policy
+
+
+def _of_choices(context: ChoiceContext) -> Trained:
+    bc, hidden = context.section("bc", BCConfig), context.section("policy", PolicyConfig).hidden
+    margins, fresh = context.cse.margins, context.fresh(hidden)
+    sections = {"bc": bc.model_dump(), "margins": margins, "max_effect": context.cse.max_effect}
+    hashes = {"effects_sha256": context.effects_sha256}
+    with context.training(bc.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes) as training:
+        train, validation = (context.savings(split) for split in ("train", "validation"))
+        fitted = [fit_savings(train, validation, margin, hidden, bc, context.seed) for margin in margins]
+        rewards = training.validate(np.stack([weights for weights, _ in fitted])).mean(axis=1)
+        best = int(rewards.argmax())
+        weights, records = fitted[best]
+        facts = {"margin": margins[best], "validation_reward": float(rewards[best])}
+        history = [{**record, "evaluations": 0} for record in records]
+        history[-1] |= {"validation_reward": facts["validation_reward"], "margin": facts["margin"]}
+        training.log(history, "epoch")
+    return Trained(fresh.with_weights(weights), history, facts)

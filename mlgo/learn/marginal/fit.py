@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
-from mlgo.learn.bc import CloneData
+from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.compile_file import CompileFile
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, OfModule, flat

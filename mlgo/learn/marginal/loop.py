@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlgo.errors import NothingCompiled
-from mlgo.learn.base import State
-from mlgo.learn.bc import CloneData
+from mlgo.learn.base import State, run_steps, successful
+from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.compile_file import CompileFile, CompileRef
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.equations import Evidence
@@ -19,8 +18,8 @@ from mlgo.policy.network import Architecture
 Explore = Callable[[np.ndarray, int], Sequence[CompileRef | None]]
 """``(members float32 [num_members, num_params], round) -> compiles around them``, kept; None where one failed."""
 
-Validate = Callable[[np.ndarray], float]
-"""``members float32 [num_members, num_params] -> mean reward of their joint policy on the validation modules``."""
+Validate = Callable[[np.ndarray], np.ndarray]
+"""``members float32 [num_members, num_params] -> rewards of their joint policy on the validation modules``, float64."""
 
 
 @dataclass(frozen=True)
@@ -46,45 +45,45 @@ def learn_costs(
     seed: int,
     state: MarginalState | None = None,
     after_round: Callable[[MarginalState], None] = lambda state: None,
-    validation_compiles: int = 0,
     threads: int = 1,
 ) -> MarginalState:
     """Compile around the members, fit each of them to all compiles so far; repeat."""
+    evidence = dict(known)
 
     def members(costs: np.ndarray) -> np.ndarray:
         return np.stack([as_policy(one, shape) for one in costs])
 
-    if state is None:
-        costs = np.stack([as_costs(one, shape) for one in start])
-        state = MarginalState(start, float("-inf"), ({"round": 0, "evaluations": 0},), (costs,))
-        state = state.validated(start, validate(start), validation_compiles)
-    evidence = dict(known)
-    for past in range(state.done):  # known to the response trees, so a resumed run compiles little of this again
-        evidence = _with(evidence, _successful(explore(members(state.costs[past]), past)))
-    while state.done < config.rounds:
-        asked = explore(members(state.costs[-1]), state.done)
-        found = _successful(asked)
-        if not asked:
-            raise NothingCompiled("no training module is left to compile; raise marginal.quarantine_after")
-        if not found:
-            raise NothingCompiled(
-                f"all {len(asked)} compiles of round {state.done + 1} failed; raise compile.compile_timeout_s or "
-                "compile.max_memory_gb"
-            )
-        evidence = _with(evidence, found)
+    def explored(costs: np.ndarray, number: int) -> Sequence[CompileRef | None]:
+        asked = explore(members(costs), number)
+        for one in filter(None, asked):
+            evidence[one.module] = evidence[one.module].add(one)
+        return asked
+
+    def validated(state: MarginalState) -> MarginalState:
+        candidate = members(state.costs[-1]) if state.done else start
+        rewards = validate(candidate)
+        return state.validated(candidate, float(rewards.mean()), len(rewards))
+
+    def next_round(state: MarginalState) -> MarginalState:
+        number = state.done + 1
+        asked = explored(state.costs[-1], state.done)
+        found = successful(asked, "marginal", f"round {number}")
         fits = fit_members(state.costs[-1], shape, evidence, compiles, heuristic, config, seed, state.done, threads)
-        costs = np.stack([fit.costs for fit in fits])
         record = {
-            "round": state.done + 1,
+            "round": number,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
             **_rewards(evidence, found),
             **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
         }
-        state = replace(state, costs=(*state.costs, costs), history=(*state.history, record))
-        fitted = members(costs)
-        state = state.validated(fitted, validate(fitted), validation_compiles)
-        after_round(state)
-    return state
+        costs = np.stack([fit.costs for fit in fits])
+        return replace(state, costs=(*state.costs, costs), history=(*state.history, record))
+
+    if state is None:
+        costs = np.stack([as_costs(one, shape) for one in start])
+        state = validated(MarginalState(start, float("-inf"), ({"round": 0, "evaluations": 0},), (costs,)))
+    for past in range(state.done):  # known to the response trees, so a resumed run compiles little of this again
+        explored(state.costs[past], past)
+    return run_steps(state, config.rounds, next_round, after_round, validated)
 
 
 def fit_members(
@@ -118,17 +117,6 @@ def fit_members(
     import_tensorflow(threads)  # once, before the threads
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(fit, range(len(costs))))
-
-
-def _successful(asked: Sequence[CompileRef | None]) -> list[CompileRef]:
-    return [one for one in asked if one is not None]
-
-
-def _with(evidence: dict[str, Evidence], found: Sequence[CompileRef]) -> dict[str, Evidence]:
-    grown = dict(evidence)
-    for one in found:
-        grown[one.module] = grown[one.module].add(one)
-    return grown
 
 
 def _rewards(evidence: dict[str, Evidence], found: Sequence[CompileRef]) -> dict[str, float]:

@@ -9,9 +9,8 @@ from mlgo.base.seeding import generator
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
-from mlgo.learn.bc import CloneData, clone
-from mlgo.learn.bc.dataset import whole_modules
-from mlgo.learn.bc.loop import BCConfig
+from mlgo.learn.cloning import BCConfig, CloneData, clone
+from mlgo.learn.dataset import whole_modules
 from mlgo.learn.marginal.compile_file import StoreCompile
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import Layer, scaled, steep

@@ -1,5 +1,57 @@
-"""Proximal policy optimisation: sampled compiles, advantages, clipped updates."""
+"""Learner ``ppo``: improve a policy by proximal policy optimisation."""
 
-from mlgo.learn.ppo.loop import PpoState, Sampled, SampledCompile, optimise
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
-__all__ = ["PpoState", "Sampled", "SampledCompile", "optimise"]
+import numpy as np
+
+from mlgo.base.registry import Kind
+from mlgo.learn.base import SampledCompile, Trained
+from mlgo.learn.context import TrainContext
+from mlgo.learn.ppo.config import PPOConfig
+from mlgo.learn.ppo.loop import STATES, optimise
+
+
+class ProximalPolicyOptimisation:
+    """Draws answers with the policy's own probabilities, and makes those likelier that compiled smaller."""
+
+    name = "ppo"
+    section = PPOConfig
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("ppo",), "choices": ("ppo",)}
+    compiles: tuple[Kind, ...] = ("modules", "choices")
+
+    def start(self, config: Mapping[str, Any]) -> str | None:
+        return str(config["ppo"]["start"])
+
+    def train(self, context: TrainContext[Any]) -> Trained:
+        config: PPOConfig = context.config
+        start = _without_groups(context.start)
+        with context.training(config.iterations, "iteration", STATES, policy=start) as training:
+
+            def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
+                instances = training.compiles.draw(config.modules, iteration)
+                credited = config.baseline == "functions"
+                return training.compiles.sampled(weights, instances, config.episodes, iteration, credited)
+
+            state = optimise(
+                start.weights,
+                start.architecture,
+                context.actions,
+                collect,
+                training.validate,
+                config,
+                context.seed,
+                training.state,
+                training.after,
+            )
+        return Trained(start.with_weights(state.best), state.history, {"validation_reward": state.best_reward})
+
+
+def _without_groups(start: Any) -> Any:
+    """The same policy for Keras, which trains full matrices."""
+    architecture, weights = start.architecture.ungrouped(start.weights)
+    return replace(start, architecture=architecture, weights=weights)
+
+
+LEARNER = ProximalPolicyOptimisation()

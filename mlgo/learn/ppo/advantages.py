@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from mlgo.errors import ConfigError
-from mlgo.learn.base import Sampled
+from mlgo.learn.base import Trajectory
 from mlgo.learn.credit import side_by_side
 
 _SMALLEST_DEVIATION = 1e-8
@@ -114,19 +114,19 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
     return found
 
 
-def advantages_of_functions(episodes: Sequence[Sampled], limit: float) -> np.ndarray:
+def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
     """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares.
 
     Returns:
         float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
     """
-    of_subject: dict[str, list[int]] = {}
+    of_each: dict[str, list[int]] = {}
     for number, one in enumerate(episodes):
         if one.credit is None:
             raise ConfigError("ppo.baseline functions: the compiles do not tell their functions; choose siblings")
-        of_subject.setdefault(one.subject, []).append(number)
+        of_each.setdefault(one.key, []).append(number)
     found = [np.zeros(0)] * len(episodes)
-    for numbers in of_subject.values():
+    for numbers in of_each.values():
         told = side_by_side([episodes[number].credit for number in numbers])
         grown, saved = _over_others(told.sizes, told.present), _over_others(told.gone, told.asked)
         for row, (number, callers, callees) in enumerate(zip(numbers, told.callers, told.callees, strict=True)):

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.errors import ConfigError, NothingCompiled
+from mlgo.errors import ConfigError
 from mlgo.host.action_space import ActionSpace
-from mlgo.learn.base import Sampled, SampledCompile, State
+from mlgo.learn.base import SampledCompile, State, Trajectory, run_steps, successful
 from mlgo.learn.ppo.advantages import (
     RewardScale,
     RunningMoments,
@@ -76,28 +76,28 @@ def optimise(
     """
     if config.baseline == "network" and not actions.yes_or_no:
         raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")
-    softened = soften(start, architecture, config.start_temperature)
-    networks = ActorCritic(softened, architecture, actions, config, seed)
+    networks = ActorCritic(soften(start, architecture, config.start_temperature), architecture, actions, config, seed)
+
+    def validated(state: PpoState) -> PpoState:
+        weights = networks.policy_weights
+        rewards = validate(weights)
+        return state.validated(weights, float(rewards.mean()), len(rewards))
+
     if state is None:
-        state = PpoState(
-            networks.policy_weights,
-            float("-inf"),
-            ({"iteration": 0, "evaluations": 0},),
-            networks.arrays(),
-            RewardScale(config.reward_prior),
-        )
-        state = _validated(state, networks, validate)
+        first, scale = {"iteration": 0, "evaluations": 0}, RewardScale(config.reward_prior)
+        state = PpoState(networks.policy_weights, float("-inf"), (first,), networks.arrays(), scale)
+        state = validated(state)
     networks.restore(state.arrays)
     update = ClippedUpdate(networks, actions, config)
-    while state.done < config.iterations:
+
+    def iteration(state: PpoState) -> PpoState:
         asked = collect(networks.policy_weights, state.done)
-        compiles = _successful(asked)
-        episodes = [one for each in compiles for one in each.episodes]
-        scale = state.scale
+        compiles = successful(asked, "ppo", "an iteration")
+        episodes, scale = [one for each in compiles for one in each.episodes], state.scale
         if networks.value is None:
             batch, record = _over_siblings(episodes, networks, actions, config)
         else:
-            scale = scale.including([one.subject for one in episodes], [one.reward for one in episodes])
+            scale = scale.including([one.key for one in episodes], [one.reward for one in episodes])
             batch, record = _over_expectations(episodes, networks, actions, scale, config)
         if len(batch.answers):
             record |= update(batch, generator(seed, "ppo", "minibatches", state.done))
@@ -107,27 +107,13 @@ def optimise(
             **record,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
         }
-        state = replace(state, arrays=networks.arrays(), scale=scale, history=(*state.history, record))
-        if state.done % config.validate_every == 0 or state.done == config.iterations:
-            state = _validated(state, networks, validate)
-        after_iteration(state)
-    return state
+        return replace(state, arrays=networks.arrays(), scale=scale, history=(*state.history, record))
 
-
-def _successful(asked: Sequence[SampledCompile | None]) -> list[SampledCompile]:
-    compiles = [one for one in asked if one is not None]
-    if not asked:
-        raise NothingCompiled("no training module is left to compile; raise ppo.quarantine_after")
-    if not compiles:
-        raise NothingCompiled(
-            f"all {len(asked)} compiles of an iteration failed; raise compile.compile_timeout_s or "
-            "compile.max_memory_gb"
-        )
-    return compiles
+    return run_steps(state, config.iterations, iteration, after_iteration, validated, config.validate_every)
 
 
 def _over_siblings(
-    episodes: Sequence[Sampled], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
+    episodes: Sequence[Trajectory], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
     advantages = _compared(episodes, config)
@@ -141,17 +127,17 @@ def _over_siblings(
     return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), {"differing_share": share}
 
 
-def _compared(episodes: Sequence[Sampled], config: PPOConfig) -> np.ndarray:
+def _compared(episodes: Sequence[Trajectory], config: PPOConfig) -> np.ndarray:
     """Advantages without a value network, float64 [num_questions]."""
     if config.baseline == "functions":
         return advantages_of_functions(episodes, config.max_advantage)
     rewards = np.array([one.reward for one in episodes])
-    advantages = advantages_over_siblings([one.subject for one in episodes], rewards, config.max_advantage)
+    advantages = advantages_over_siblings([one.key for one in episodes], rewards, config.max_advantage)
     return np.repeat(advantages, [len(one.answers) for one in episodes])
 
 
 def _over_expectations(
-    episodes: Sequence[Sampled], networks: ActorCritic, actions: ActionSpace, scale: RewardScale, config: PPOConfig
+    episodes: Sequence[Trajectory], networks: ActorCritic, actions: ActionSpace, scale: RewardScale, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join episodes to a batch, advantages normalised over all of it; and the share of returns that was foreseen."""
     inputs, chosen = _joined(episodes)
@@ -159,7 +145,7 @@ def _over_expectations(
     ends = np.cumsum([len(one.answers) for one in episodes])
     advantages = np.concatenate(
         [
-            terminal_advantages(part, scale.normalise(one.subject, one.reward), config.gamma, config.gae_lambda)
+            terminal_advantages(part, scale.normalise(one.key, one.reward), config.gamma, config.gae_lambda)
             for one, part in zip(episodes, np.split(values, ends[:-1]), strict=True)
         ]
     )
@@ -172,7 +158,7 @@ def _over_expectations(
     return batch, {"explained_variance": float(explained)}
 
 
-def _joined(episodes: Sequence[Sampled]) -> tuple[np.ndarray, np.ndarray]:
+def _joined(episodes: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
     """Questions of all episodes, and their answers as float32 [num_questions]."""
     inputs = np.concatenate([one.inputs for one in episodes])
     return inputs, np.concatenate([one.answers for one in episodes]).astype(np.float32)
@@ -185,12 +171,6 @@ def _log_probabilities(
 
     logits = forward(lambda part: actions.logits(networks.policy, part), inputs)
     return np.asarray(actions.log_prob(ops, logits, chosen))
-
-
-def _validated(state: PpoState, networks: ActorCritic, validate: Validate) -> PpoState:
-    weights = networks.policy_weights
-    rewards = validate(weights)
-    return state.validated(weights, float(rewards.mean()), len(rewards))
 
 
 def _rewards_of(asked: Sequence[SampledCompile | None], compiles: Sequence[SampledCompile]) -> dict[str, Any]:

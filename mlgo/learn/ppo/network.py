@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.host.action_space import ActionSpace
-from mlgo.learn.bc.loop import perceptron
+from mlgo.learn.cloning import perceptron
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten

@@ -33,7 +33,7 @@ class StableBaselines:
             raise ConfigError("learner sb3: Stable-Baselines3 is not installed; run make setup EXTRA=sb3")
         config, steps = context.cse, context.cse.sb3_steps
         policy, units = context.fresh(context.section("policy", PolicyConfig).hidden), context.train
-        from mlgo.learn.sb3.stable_baselines import train_maskable_ppo  # takes seconds: only once all is well
+        from mlgo.learn.maskable_ppo import train_maskable_ppo  # takes seconds: only once all is well
 
         logs = str(context.order.work / "tensorboard" / context.label)
         with (

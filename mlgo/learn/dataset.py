@@ -14,7 +14,7 @@ from mlgo.base.seeding import sample
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.action_space import ActionSpace, Observation, Scaling, check_features
 from mlgo.host.tasks.task import get_task
-from mlgo.learn.bc.loop import CloneData
+from mlgo.learn.cloning import CloneData
 from mlgo.policy.features import Normalisation
 from mlgo.policy.vocabulary import values_of
 
@@ -121,23 +121,12 @@ def clone_data(
     """Select a trace's questions of some projects, a bounded number per module, and encode them."""
     if balance and np.issubdtype(actions.dtype, np.floating):
         raise ConfigError("bc.balance: priorities are no kinds of answers that could weigh the same; set it to false")
-    trace, modules = chosen_questions(trace, projects, max_steps_per_module, seed)
+    trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
+    rows, modules = bounded_rows(trace, max_steps_per_module, seed)
+    trace = trace.take(pa.array(rows))
     chosen = trace["answer"].to_numpy()
     inputs, targets = actions.demonstrations(recorded(trace, actions, normalise.features), normalise, chosen)
     return CloneData(inputs, targets, question_weights(modules, chosen, weighting, balance))
-
-
-def chosen_questions(
-    trace: pa.Table, projects: Collection[str], max_steps_per_module: int, seed: int
-) -> tuple[pa.Table, np.ndarray]:
-    """Select a trace's questions of some projects, a bounded number per module, reproducibly.
-
-    Returns:
-        Their rows, and the number of each row's module, int64 [num_kept].
-    """
-    trace = trace.filter(pc.is_in(trace["project"], pa.array(sorted(projects), pa.string())))
-    rows, modules = bounded_rows(trace, max_steps_per_module, seed)
-    return trace.take(pa.array(rows)), modules
 
 
 def bounded_rows(
@@ -150,7 +139,9 @@ def bounded_rows(
     """
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     runs = [(key, list(run)) for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__)]
-    bound = _fair_bound(np.array([len(run) for _, run in runs], np.int64), max_steps, most)
+    counts = np.array([len(run) for _, run in runs], np.int64)
+    bounds = range(1, max_steps + 1)  # the greatest that leaves at most so many in all
+    bound = max(1, bisect.bisect_right(bounds, most, key=lambda bound: int(np.minimum(counts, bound).sum())))
     chosen: list[int] = []
     modules: list[int] = []
     for number, (key, run) in enumerate(runs):
@@ -158,9 +149,3 @@ def bounded_rows(
         chosen += kept
         modules += [number] * len(kept)
     return np.array(chosen, np.int64), np.array(modules, np.int64)
-
-
-def _fair_bound(counts: np.ndarray, max_steps: int, most: int) -> int:
-    """The greatest bound on each module's questions, 1 to ``max_steps``, that leaves at most ``most`` in all."""
-    bounds = range(1, max_steps + 1)
-    return max(1, bisect.bisect_right(bounds, most, key=lambda bound: int(np.minimum(counts, bound).sum())))

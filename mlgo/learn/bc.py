@@ -8,8 +8,8 @@ import numpy as np
 from mlgo.base.config import PolicyConfig
 from mlgo.base.registry import Kind
 from mlgo.learn.base import Trained
-from mlgo.learn.bc.loop import BCConfig, clone
 from mlgo.learn.choices import ChoiceContext
+from mlgo.learn.cloning import BCConfig, clone
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import flatten
 

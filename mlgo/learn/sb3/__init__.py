@@ -1,1 +1,0 @@
-"""MaskablePPO of SB3-Contrib, on choices."""
