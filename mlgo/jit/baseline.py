@@ -14,9 +14,9 @@ from mlgo.base.seeding import generator, sample
 from mlgo.errors import CorpusError
 from mlgo.jit.cache import choice_row
 from mlgo.jit.compiler import FoundUnit
-from mlgo.jit.outcome import Decisions, Failed
+from mlgo.jit.outcome import Decisions
 from mlgo.jit.pool import ChoicePool
-from mlgo.jit.state import Observer, columns_for, fits
+from mlgo.jit.state import Observer, columns_for, skip_reason
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
 
     Outcomes of the chosen ones are known to the pool's cache afterwards.
     """
-    found, settings = pool.spec.find_units(), pool.spec.settings
-    skipped = {one.name: skip_reason(one, config) for one in found}
+    found, settings, limits = pool.spec.find_units(), pool.spec.settings, (config.min_viable, config.max_candidates)
+    skipped = {one.name: skip_reason(one.none, one.heuristic, *limits) for one in found}
     skipped |= repeats({one.name: one.body_sha256 for one in found if not skipped[one.name]})
     eligible = [one for one in found if not skipped[one.name]]
     taken = sample(eligible, settings.max_methods, seed, "cse", "methods")
@@ -74,21 +74,6 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
         [row for one in taken for row in _candidate_rows(one, features)],
         features,
     )
-
-
-def skip_reason(unit: FoundUnit, config: CseConfig) -> str:
-    """Why a unit with these baselines is left out; empty if it is not."""
-    for way, outcome in (("without elimination", unit.none), ("under the heuristic", unit.heuristic)):
-        if isinstance(outcome, Failed):
-            return f"fails {way}: {outcome.kind}"
-        if outcome.score <= 0:
-            return f"scores nothing {way}"
-    candidates = unit.none.candidates
-    if fits(candidates, config.min_viable, config.max_candidates):
-        return ""
-    if len(candidates) > config.max_candidates:
-        return f"too many candidates: {len(candidates)}"
-    return f"too few viable candidates: {unit.num_viable}"
 
 
 def repeats(bodies: Mapping[str, str]) -> dict[str, str]:

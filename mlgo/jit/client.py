@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mlgo.base.scratch import Closing
 from mlgo.errors import MetricsError, SuperPmiError
-from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.jit.outcome import Failed
+from mlgo.jit.outcome import MARKER, Failed, MethodMetrics, parse_metrics
 from mlgo.jit.process import COLLECTION_SUFFIXES, LineProcess, SuperPmi, request
 
 EXIT_CODES = {

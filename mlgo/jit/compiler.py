@@ -18,8 +18,17 @@ from mlgo.base.files import file_sha256
 from mlgo.base.scratch import Closing
 from mlgo.errors import ConfigError, MetricsError, SuperPmiError
 from mlgo.jit.client import SuperPmiClient, check_jit, find_collection, find_core_root
-from mlgo.jit.metrics import MARKER, MethodMetrics, parse_metrics
-from mlgo.jit.outcome import BASELINES, Candidates, CompiledUnit, Decisions, Failed, Outcome
+from mlgo.jit.outcome import (
+    BASELINES,
+    MARKER,
+    Candidates,
+    CompiledUnit,
+    Decisions,
+    Failed,
+    MethodMetrics,
+    Outcome,
+    parse_metrics,
+)
 from mlgo.jit.process import DECISIONS, FEATURE_NAMES, HOOK, METRICS, LineProcess, SuperPmi
 from mlgo.jit.state import VIABLE
 

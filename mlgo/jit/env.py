@@ -1,7 +1,7 @@
 """Choosing eliminations as a Gymnasium environment: one candidate a step, one unit an episode."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import gymnasium
@@ -15,7 +15,7 @@ from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
 from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import CompiledUnit, Failed
-from mlgo.jit.state import RECORD, Choice, Observer, columns_for, fits
+from mlgo.jit.state import RECORD, Choice, Observer, columns_for, skip_reason
 
 
 class ChoiceReward:
@@ -163,7 +163,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
                 raise ConfigError(
                     f"options['unit']: {name} is not among the {len(self._units)} units of this environment"
                 )
-            if reason := self._unfit(name):
+            if reason := self._skip_reason(name):
                 raise ConfigError(f"options['unit']: {name} cannot be chosen for: {reason}")
         else:
             name = self._draw()
@@ -171,8 +171,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         none, heuristic = compile_each(self._compiler, name)
         assert isinstance(none, CompiledUnit)
         assert isinstance(heuristic, CompiledUnit)
-        self._choice, self._none, self._heuristic = Choice(none, none.candidates), none, heuristic
-        self._latest: CompiledUnit = none
+        self._choice, self._heuristic = Choice.begin(none), heuristic
         self._previous_score = none.score
         self._invalid, self._total, self._over = 0, 0.0, False
         self._scores, self._rewards = [none.score], [0.0]
@@ -194,16 +193,12 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         outcome = self._compiler.compile(self._unit, choice.chosen)
         if isinstance(outcome, Failed):
             return self._failed(outcome)
-        self._previous_score, self._latest = self._latest.score, outcome
-        self._choice = Choice(self._none, outcome.candidates, choice.chosen)
+        self._previous_score, self._choice = choice.latest.score, replace(choice, latest=outcome)
         reward = self.reward.of_choice(self._previous_score, outcome.score)
         self._lines.append(
             f"{int(action):>4}: {outcome.score:g} ({outcome.num_performed} performed), reward {reward:+.4f}"
         )
-        fitting = len(self._choice.candidates) <= self.observer.max_candidates
-        if fitting and self._choice.can_apply().any():
-            return self._given(reward)
-        return self._finished(reward)
+        return self._given(reward) if self.observer.can_go_on(self._choice) else self._finished(reward)
 
     def action_masks(self) -> np.ndarray:
         """Which actions are allowed now, bool [max_candidates + 1]; see MaskablePPO of sb3-contrib."""
@@ -231,16 +226,12 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         self.close()
 
     def _finished(self, reward: float) -> Step:
-        """The last compile, where it is not done already, and what it earns."""
+        """What the whole choice earns."""
         assert self._choice is not None
-        outcome = self._compiler.compile(self._unit, self._choice.chosen)
-        if isinstance(outcome, Failed):
-            return self._failed(outcome)
-        self._latest = outcome
-        reward += self.reward.at_the_end(
-            outcome.score, self._heuristic.score, self._none.score, len(self._choice.chosen)
-        )
-        self._lines.append(f"stop: {outcome.score:g}")
+        self._compiler.compile(self._unit, self._choice.chosen)  # known, but counted as asked for
+        score, none = self._choice.latest.score, self._choice.none.score
+        reward += self.reward.at_the_end(score, self._heuristic.score, none, len(self._choice.chosen))
+        self._lines.append(f"stop: {score:g}")
         return self._given(reward, terminated=True)
 
     def _failed(self, outcome: Failed) -> Step:
@@ -250,14 +241,16 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         return step
 
     def _given(self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True) -> Step:
+        assert self._choice is not None
+        latest = self._choice.latest
         self._total += reward
-        self._scores.append(self._latest.score)
+        self._scores.append(latest.score)
         self._rewards.append(reward)
         self._over = terminated or truncated
         info = self._info(valid=valid)
         if terminated:
-            info |= {"final_score": self._latest.score, "num_performed": self._latest.num_performed}
-            info |= {"code_bytes": self._latest.code_bytes}
+            info |= {"final_score": latest.score, "num_performed": latest.num_performed}
+            info |= {"code_bytes": latest.code_bytes}
         return self._observation(), reward, terminated, truncated, info
 
     def _observation(self) -> Observation:
@@ -273,10 +266,10 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
             "chosen": self._choice.chosen,
             "action_is_valid": valid,
             "invalid_actions": self._invalid,
-            "score": self._latest.score,
+            "score": self._choice.latest.score,
             "previous_score": self._previous_score,
             "heuristic_score": self._heuristic.score,
-            "no_cse_score": self._none.score,
+            "no_cse_score": self._choice.none.score,
             "total_reward": self._total,
         }
 
@@ -284,7 +277,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         """From all units, so that what earlier episodes found unfit does not change what a seed draws."""
         for _ in range(_MAX_PICKS):
             name = self._units[int(self.np_random.integers(len(self._units)))]
-            reason = self._dropped.get(name) or self._unfit(name)
+            reason = self._dropped.get(name) or self._skip_reason(name)
             if not reason:
                 return name
             self._dropped[name] = reason
@@ -294,16 +287,9 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
             "units, or change min_viable and max_candidates"
         )
 
-    def _unfit(self, name: str) -> str:
-        """Why a unit is not eligible; empty if it is."""
+    def _skip_reason(self, name: str) -> str:
         none, heuristic = compile_each(self._compiler, name)
-        for outcome in (none, heuristic):
-            if isinstance(outcome, Failed):
-                return f"it fails: {outcome.kind}"
-        assert isinstance(none, CompiledUnit)
-        if not fits(none.candidates, self._min_viable, self.observer.max_candidates):
-            return f"{len(none.candidates)} candidates, {int(none.candidates.viable.sum())} viable"
-        return ""
+        return skip_reason(none, heuristic, self._min_viable, self.observer.max_candidates)
 
     def _feature_names(self) -> tuple[str, ...]:
         """Of the first unit that tells any."""

@@ -43,8 +43,8 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
     none = compiler.compile(unit, ())
     if isinstance(none, Failed):
         return _episode(policy, inputs, actions, none)
-    choice = Choice(none, none.candidates)
-    while choice.can_apply().any():
+    choice = Choice.begin(none)
+    while policy.observer.can_go_on(choice):
         action = decide(choice)
         inputs.append(_seen(policy, choice))
         actions.append(action)
@@ -52,9 +52,9 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
             break
         choice = choice.choosing(action)
         outcome = compiler.compile(unit, choice.chosen)
-        if isinstance(outcome, Failed) or len(outcome.candidates) > stop:
+        if isinstance(outcome, Failed):
             break
-        choice = Choice(none, outcome.candidates, choice.chosen)
+        choice = Choice(none, outcome, choice.chosen)
     return _episode(policy, inputs, actions, compiler.compile(unit, choice.chosen))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Subset
-from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions
+from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome
 
 
 @dataclass(frozen=True)
@@ -108,17 +108,27 @@ class Choice:
 
     Attributes:
         none: the unit compiled without any elimination.
-        candidates: as of the latest compile.
+        latest: the same with what is chosen, or with all of that but the last.
         chosen: positions in the order of choosing.
     """
 
     none: CompiledUnit
-    candidates: Candidates
+    latest: CompiledUnit
     chosen: Decisions = ()
+
+    @staticmethod
+    def begin(none: CompiledUnit) -> "Choice":
+        """Nothing is chosen."""
+        return Choice(none, none)
 
     def choosing(self, position: int) -> "Choice":
         """The same with one more candidate."""
         return replace(self, chosen=(*self.chosen, position))
+
+    @property
+    def candidates(self) -> Candidates:
+        """As of the latest compile."""
+        return self.latest.candidates
 
     def can_apply(self) -> np.ndarray:
         """Candidates that are viable and not yet chosen, bool [num_candidates]."""
@@ -181,7 +191,27 @@ class Observer:
     def num_inputs(self) -> int:
         return SUBSET.num_inputs(len(self.features) + len(RECORD))
 
+    def can_go_on(self, choice: Choice) -> bool:
+        """Whether something is left to choose, of no more candidates than fit."""
+        return len(choice.candidates) <= self.max_candidates and bool(choice.can_apply().any())
 
-def fits(candidates: Candidates, min_viable: int, max_candidates: int) -> bool:
-    """Whether a unit is eligible: enough candidates that can be applied, and not too many in all."""
-    return int(candidates.viable.sum()) >= min_viable and len(candidates) <= max_candidates
+
+def skip_reason(none: Outcome, heuristic: Outcome, min_viable: int, max_candidates: int) -> str:
+    """Why a unit with these baselines is left out; empty if it is not.
+
+    Args:
+        none: without elimination.
+        heuristic: under the built-in heuristic.
+        min_viable: fewest candidates that can be applied.
+        max_candidates: most candidates in all.
+    """
+    for way, outcome in (("without elimination", none), ("under the heuristic", heuristic)):
+        if isinstance(outcome, Failed):
+            return f"fails {way}: {outcome.kind}"
+        if outcome.score <= 0:
+            return f"scores nothing {way}"
+    assert isinstance(none, CompiledUnit)
+    if len(none.candidates) > max_candidates:
+        return f"too many candidates: {len(none.candidates)}"
+    num_viable = int(none.candidates.viable.sum())
+    return f"too few viable candidates: {num_viable}" if num_viable < min_viable else ""

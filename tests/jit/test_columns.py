@@ -1,5 +1,7 @@
 """Features become numbers between 0 and 1, by the kind of each."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,3 +62,8 @@ def test_inputs_stay_between_0_and_1(name, values):
     assert found.dtype == np.float32
     assert found.shape == (len(values), len(JIT_COLUMNS[name].inputs))
     assert np.all((found >= 0) & (found <= 1))
+
+
+def test_every_feature_is_in_its_data_sheet():
+    sheet = Path("docs/jit-cse.md").read_text().partition("**Features of `mlgo/JitCse-v0`**")[2].partition("\n## ")[0]
+    assert [name for name in JIT_COLUMNS if f"`{name}`" not in sheet] == []

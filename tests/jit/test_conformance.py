@@ -15,7 +15,7 @@ import pytest
 from mlgo.base.files import read_json, write_json
 from mlgo.errors import SuperPmiError
 from mlgo.jit.client import describe_exit
-from mlgo.jit.metrics import MethodMetrics
+from mlgo.jit.outcome import MethodMetrics
 from mlgo.jit.process import request
 from tests.conftest import WITHIN_S, all_end, processes_naming
 

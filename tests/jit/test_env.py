@@ -156,7 +156,7 @@ def test_units_that_do_not_exist_or_are_not_eligible_are_named():
     env = make()
     with pytest.raises(ConfigError, match="none is not among the 3 units"):
         env.reset(options={"unit": "none"})
-    with pytest.raises(ConfigError, match="1 candidates, 1 viable"):
+    with pytest.raises(ConfigError, match="cannot be chosen for: too few viable candidates: 1"):
         env.reset(options={"unit": "b/small"})
 
 

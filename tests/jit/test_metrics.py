@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import MetricsError
-from mlgo.jit.metrics import MethodMetrics, parse_metrics
+from mlgo.jit.outcome import MethodMetrics, parse_metrics
 from tests.fakes.superpmi import format_heuristic, format_hook, format_metrics
 from tests.jit.conftest import GOLDEN
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mlgo.errors import MetricsError
-from mlgo.jit.metrics import MethodMetrics
+from mlgo.jit.outcome import MethodMetrics
 from mlgo.jit.process import LineProcess, without_jit_options
 from tests.jit.conftest import GOLDEN
 

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import CorpusError
-from mlgo.jit.baseline import repeats, skip_reason, split_units
-from mlgo.jit.compiler import FoundUnit
+from mlgo.jit.baseline import repeats, split_units
+from mlgo.jit.compiler import compile_each
 from mlgo.jit.outcome import Failed
+from mlgo.jit.state import skip_reason
 from tests.jit.additive import AdditiveCompiler
-
-RULE = SimpleNamespace(min_viable=2, max_candidates=3)
 
 
 def shares(test, validation):
@@ -22,11 +21,11 @@ def shares(test, validation):
 
 def baselines(effects, **options):
     compiler = AdditiveCompiler({"u": effects}, **options)
-    return FoundUnit("u", compiler.compile("u", ()), compiler.compile("u", None))
+    return compile_each(compiler, "u")
 
 
 def test_a_unit_with_enough_candidates_takes_part():
-    assert skip_reason(baselines([(1, 1), (2, 2)]), RULE) == ""
+    assert skip_reason(*baselines([(1, 1), (2, 2)]), 2, 3) == ""
 
 
 @pytest.mark.parametrize(
@@ -36,12 +35,12 @@ def test_a_unit_with_enough_candidates_takes_part():
         (baselines([(1, 1)] * 4), "too many candidates: 4"),
         (baselines([(1, 1)] * 3, not_viable=frozenset({("u", 0), ("u", 1)})), "too few viable candidates: 1"),
         (baselines([(1, 1)] * 2, failing=frozenset({("u", None)})), "fails under the heuristic: jit_error"),
-        (FoundUnit("u", Failed("timeout", ""), Failed("timeout", "")), "fails without elimination: timeout"),
+        ((Failed("timeout", ""), Failed("timeout", "")), "fails without elimination: timeout"),
         (baselines([(1, 1)] * 2, base=0.0), "scores nothing without elimination"),
     ],
 )
 def test_others_do_not_and_the_reason_is_given(found, reason):
-    assert skip_reason(found, RULE) == reason
+    assert skip_reason(*found, 2, 3) == reason
 
 
 def test_repeats_name_the_first():

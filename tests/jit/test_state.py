@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlgo.jit.outcome import Candidates
-from mlgo.jit.state import RECORD, Choice, fits
+from mlgo.jit.state import RECORD, Choice, skip_reason
 from tests.jit.additive import OBSERVER, AdditiveCompiler
 
 COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozenset({("u", 2)}))
@@ -13,7 +13,7 @@ COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozense
 
 def choice() -> Choice:
     none = COMPILER.compile("u", ())
-    return Choice(none, none.candidates)
+    return Choice.begin(none)
 
 
 def test_what_is_chosen_or_not_viable_cannot_be_chosen():
@@ -40,7 +40,7 @@ def test_rows_below_the_candidates_are_zero():
 def test_a_compiler_with_nothing_left_to_choose_may_name_no_features():
     # As the JIT does after its last candidate: the line of metrics then has neither names nor rows.
     nothing = Candidates((), np.zeros((0, 0), np.int64), np.zeros(0, bool))
-    assert not OBSERVER.candidates(replace(choice(), candidates=nothing)).any()
+    assert not OBSERVER.candidates(replace(choice(), latest=replace(choice().none, candidates=nothing))).any()
 
 
 def test_columns_of_hold_candidate_record_and_stop():
@@ -59,7 +59,7 @@ def test_the_record_counts_in_shares_of_64():
 
 
 def test_eligible_units_have_enough_viable_candidates_and_not_too_many_in_all():
-    candidates = choice().candidates
-    assert fits(candidates, 2, 3)
-    assert not fits(candidates, 3, 3)
-    assert not fits(candidates, 2, 2)
+    none = choice().none
+    assert skip_reason(none, none, 2, 3) == ""
+    assert skip_reason(none, none, 3, 3) == "too few viable candidates: 2"
+    assert skip_reason(none, none, 2, 2) == "too many candidates: 3"
