@@ -33,6 +33,10 @@ def _field(name: str, kind: pa.DataType, meaning: str, unit: str = "", nullable:
     return pa.field(name, kind, nullable, {"meaning": meaning, "unit": unit})
 
 
+def _schema(*fields: pa.Field) -> pa.Schema:
+    return pa.schema(fields)
+
+
 def _score(measure: Measure, meaning: str, name: str = "", nullable: bool = True) -> pa.Field:
     return _field(name or measure.name, score_type(measure), meaning, measure.unit, nullable)
 
@@ -65,322 +69,277 @@ _MODULE_KEY = [
     _field("project", pa.string(), "project the module belongs to"),
     _field("module", pa.string(), "source path within the project"),
 ]
+_MODULE = [
+    *_MODULE_KEY,
+    _field("language", pa.string(), "c or c++"),
+    _field("split", pa.string(), "train, validation or test"),
+]
+_SUCCESS = [
+    _field("failure", pa.string(), "kind of failure; empty on success"),
+    _field("message", pa.string(), "what went wrong; empty on success"),
+]
 
-PROJECT = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("licence", pa.string(), "SPDX identifier"),
-        _field("ir_sha256", pa.string(), "hash of the module's IR without its name; empty without bitcode"),
-        _field("skip_reason", pa.string(), "why the source did not become a module; empty if it did"),
-        _field("bitcode", pa.binary(), "LLVM bitcode; optimized for tasks in code generation", nullable=True),
-        _field("function_hashes", pa.list_(pa.uint64()), "hash of each function body, ascending"),
-        _field("function_sizes", pa.list_(pa.int32()), "length of each function body, in hash order", "instructions"),
-    ]
+PROJECT = _schema(
+    *_MODULE_KEY,
+    _field("language", pa.string(), "c or c++"),
+    _field("licence", pa.string(), "SPDX identifier"),
+    _field("ir_sha256", pa.string(), "hash of the module's IR without its name; empty without bitcode"),
+    _field("skip_reason", pa.string(), "why the source did not become a module; empty if it did"),
+    _field("bitcode", pa.binary(), "LLVM bitcode; optimized for tasks in code generation", nullable=True),
+    _field("function_hashes", pa.list_(pa.uint64()), "hash of each function body, ascending"),
+    _field("function_sizes", pa.list_(pa.int32()), "length of each function body, in hash order", "instructions"),
 )
 """One project's sources: what became of each, with bitcode."""
 
-OBJECTS_OF_BUILD = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "as in the project's table"),
-        _field("compiler", pa.string(), "what the build's compiler says it is"),
-        _field("compiler_sha256", pa.string(), "hash of its executable; empty where it could not be asked"),
-        _field("driver", pa.string(), "kind of its command line: zig, clang, or other"),
-        _field("folder", pa.string(), "where it ran"),
-        _field("source", pa.string(), "as it was given"),
-        _field("source_sha256", pa.string(), "hash of the source; empty if it was gone"),
-        _field("options", pa.list_(pa.string()), "all but source, output, warnings, dependency files and the link"),
-        _field("level", pa.string(), "optimization level; empty for the compiler's own"),
-        _field("text_bytes", pa.int64(), "text of the build's object, as corpora measure it", "bytes", nullable=True),
-        _field("object_sha256", pa.string(), "hash of the object's file; empty without one"),
-        _field("contents_sha256", pa.string(), "hash of what is loaded of it; empty without one"),
-        _field("missing", pa.string(), "why there is no object to compare with; empty if there is"),
-    ]
+OBJECTS_OF_BUILD = _schema(
+    *_MODULE_KEY,
+    _field("language", pa.string(), "as in the project's table"),
+    _field("compiler", pa.string(), "what the build's compiler says it is"),
+    _field("compiler_sha256", pa.string(), "hash of its executable; empty where it could not be asked"),
+    _field("driver", pa.string(), "kind of its command line: zig, clang, or other"),
+    _field("folder", pa.string(), "where it ran"),
+    _field("source", pa.string(), "as it was given"),
+    _field("source_sha256", pa.string(), "hash of the source; empty if it was gone"),
+    _field("options", pa.list_(pa.string()), "all but source, output, warnings, dependency files and the link"),
+    _field("level", pa.string(), "optimization level; empty for the compiler's own"),
+    _field("text_bytes", pa.int64(), "text of the build's object, as corpora measure it", "bytes", nullable=True),
+    _field("object_sha256", pa.string(), "hash of the object's file; empty without one"),
+    _field("contents_sha256", pa.string(), "hash of what is loaded of it; empty without one"),
+    _field("missing", pa.string(), "why there is no object to compare with; empty if there is"),
 )
 """What a build's own compiler made of each source, read right after the build."""
 
-VERIFIED = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("compiler", pa.string(), "what the build's compiler says it is"),
-        _field("level", pa.string(), "optimization level of the build; empty for the compiler's own"),
-        _field("text_bytes", pa.int64(), "text of the build's object", "bytes", nullable=True),
-        _field("recompiled_bytes", pa.int64(), "text of the object made anew", "bytes", nullable=True),
-        _field("same_contents", pa.bool_(), "what is loaded of both is the same, byte for byte"),
-        _field("reason", pa.string(), "kind of the reason why the sizes differ or are not known; empty if equal"),
-        _field("message", pa.string(), "the reason in full"),
-    ]
+VERIFIED = _schema(
+    *_MODULE_KEY,
+    _field("compiler", pa.string(), "what the build's compiler says it is"),
+    _field("level", pa.string(), "optimization level of the build; empty for the compiler's own"),
+    _field("text_bytes", pa.int64(), "text of the build's object", "bytes", nullable=True),
+    _field("recompiled_bytes", pa.int64(), "text of the object made anew", "bytes", nullable=True),
+    _field("same_contents", pa.bool_(), "what is loaded of both is the same, byte for byte"),
+    _field("reason", pa.string(), "kind of the reason why the sizes differ or are not known; empty if equal"),
+    _field("message", pa.string(), "the reason in full"),
 )
 """Modules of a captured project, compiled again as their build did."""
 
-PROGRAMS_OF_PROJECT = pa.schema(
-    [
-        _field("project", pa.string(), "project the program belongs to"),
-        _field("program", pa.string(), "path within the project's build"),
-        _field("kind", pa.string(), "program or shared"),
-        _field(
-            "parts",
-            pa.list_(pa.struct([("kind", pa.string()), ("modules", pa.list_(pa.string()))])),
-            "objects, and archives of which a linker takes what is needed, in the order of linking",
-        ),
-        _field(
-            "foreign",
-            pa.list_(pa.string()),
-            "inputs of the link that are no modules: not compiled by the build, left out, or sampled away",
-        ),
-        _field("libraries", pa.list_(pa.string()), "libraries that the link names"),
-        _field("options", pa.list_(pa.string()), "further options of the linker"),
-        _field("version_script", pa.string(), "text of the file that says what is exported; empty without one"),
-        _field("export_dynamic", pa.bool_(), "a program that exports its symbols"),
-        _field("entry", pa.string(), "entry point; empty for the usual one"),
-    ]
+PROGRAMS_OF_PROJECT = _schema(
+    _field("project", pa.string(), "project the program belongs to"),
+    _field("program", pa.string(), "path within the project's build"),
+    _field("kind", pa.string(), "program or shared"),
+    _field(
+        "parts",
+        pa.list_(pa.struct([("kind", pa.string()), ("modules", pa.list_(pa.string()))])),
+        "objects, and archives of which a linker takes what is needed, in the order of linking",
+    ),
+    _field(
+        "foreign",
+        pa.list_(pa.string()),
+        "inputs of the link that are no modules: not compiled by the build, left out, or sampled away",
+    ),
+    _field("libraries", pa.list_(pa.string()), "libraries that the link names"),
+    _field("options", pa.list_(pa.string()), "further options of the linker"),
+    _field("version_script", pa.string(), "text of the file that says what is exported; empty without one"),
+    _field("export_dynamic", pa.bool_(), "a program that exports its symbols"),
+    _field("entry", pa.string(), "entry point; empty for the usual one"),
 )
 """Linked files of one project's build: which modules make them, and how."""
 
-PROGRAMS_OF_CORPUS = pa.schema(
-    [
-        *PROGRAMS_OF_PROJECT,
-        _field("split", pa.string(), "train, validation or test"),
-        _field(
-            "duplicates",
-            pa.list_(pa.struct([("module", pa.string()), ("language", pa.string()), ("bitcode_sha256", pa.string())])),
-            "modules of it that the corpus leaves out, as their code is that of others; a link needs them all the same",
-        ),
-    ]
+PROGRAMS_OF_CORPUS = _schema(
+    *PROGRAMS_OF_PROJECT,
+    _field("split", pa.string(), "train, validation or test"),
+    _field(
+        "duplicates",
+        pa.list_(pa.struct([("module", pa.string()), ("language", pa.string()), ("bitcode_sha256", pa.string())])),
+        "modules of it that the corpus leaves out, as their code is that of others; a link needs them all the same",
+    ),
 )
 """The linked files of all projects of a corpus."""
 
-SHIPPED_SIZES = pa.schema(
-    [
-        _field("project", pa.string(), "project the program belongs to"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("program", pa.string(), "path within the project's build"),
-        _field("kind", pa.string(), "program or shared"),
-        _field("language", pa.string(), "c++ if any of its modules is, else c"),
-        _field("contender", pa.string(), "heuristic, a policy with its seed, another reference, or another level"),
-        _field("folded", pa.bool_(), "functions with identical code were folded into one"),
-        _field("text", pa.int64(), "executable sections of the linked file", "bytes", nullable=True),
-        _field("read_only", pa.int64(), "its constants", "bytes", nullable=True),
-        _field("unwind", pa.int64(), "its unwind tables", "bytes", nullable=True),
-        _field("total", pa.int64(), "all three", "bytes", nullable=True),
-        _field("compressed", pa.int64(), "the stripped file, compressed by zstd", "bytes", nullable=True),
-        _field(
-            "kinds",
-            pa.list_(pa.struct([("kind", pa.string()), ("text", pa.int64()), ("unwind", pa.int64())])),
-            "code and unwind entries of its functions by what training has seen of them, see mlgo/corpus/seen.py",
-            "bytes",
-            nullable=True,
-        ),
-        _field("num_modules", pa.int64(), "modules of the project in it"),
-        _field(
-            "num_foreign", pa.int64(), "further inputs of the build's link that are not in it, see PROGRAMS_OF_PROJECT"
-        ),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
-    ]
+SHIPPED_SIZES = _schema(
+    _field("project", pa.string(), "project the program belongs to"),
+    _field("split", pa.string(), "train, validation or test"),
+    _field("program", pa.string(), "path within the project's build"),
+    _field("kind", pa.string(), "program or shared"),
+    _field("language", pa.string(), "c++ if any of its modules is, else c"),
+    _field("contender", pa.string(), "heuristic, a policy with its seed, another reference, or another level"),
+    _field("folded", pa.bool_(), "functions with identical code were folded into one"),
+    _field("text", pa.int64(), "executable sections of the linked file", "bytes", nullable=True),
+    _field("read_only", pa.int64(), "its constants", "bytes", nullable=True),
+    _field("unwind", pa.int64(), "its unwind tables", "bytes", nullable=True),
+    _field("total", pa.int64(), "all three", "bytes", nullable=True),
+    _field("compressed", pa.int64(), "the stripped file, compressed by zstd", "bytes", nullable=True),
+    _field(
+        "kinds",
+        pa.list_(pa.struct([("kind", pa.string()), ("text", pa.int64()), ("unwind", pa.int64())])),
+        "code and unwind entries of its functions by what training has seen of them, see mlgo/corpus/seen.py",
+        "bytes",
+        nullable=True,
+    ),
+    _field("num_modules", pa.int64(), "modules of the project in it"),
+    _field("num_foreign", pa.int64(), "further inputs of the build's link that are not in it, see PROGRAMS_OF_PROJECT"),
+    *_SUCCESS,
 )
 """Linked files as they ship, one row for each, contender and kind of folding."""
 
-SEARCH_COURSE = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("num_compiles", pa.int32(), "compiles of this module so far"),
-        _field("total", pa.int64(), "least total of the linked files that hold the module so far", "bytes"),
-    ]
+SEARCH_COURSE = _schema(
+    *_MODULE_KEY,
+    _field("num_compiles", pa.int32(), "compiles of this module so far"),
+    _field("total", pa.int64(), "least total of the linked files that hold the module so far", "bytes"),
 )
 """How far the search of a module had come after so many compiles. All other modules are as the policy compiles them."""
 
-MODULES = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("licence", pa.string(), "SPDX identifier"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("bitcode_sha256", pa.string(), "hash of the bitcode, names its unpacked file; empty without bitcode"),
-        _field("bitcode_bytes", pa.int64(), "size of the bitcode", "bytes"),
-        _field("num_functions", pa.int32(), "defined functions"),
-        _field("num_instructions", pa.int64(), "instructions in all function bodies"),
-        _field("shared_functions", pa.int32(), "functions whose body also occurs in another split"),
-        _field("shared_instructions", pa.int64(), "instructions in those functions"),
-        _field("skip_reason", pa.string(), "why the source is not a module of the corpus; empty if it is"),
-    ]
+MODULES = _schema(
+    *_MODULE_KEY,
+    _field("language", pa.string(), "c or c++"),
+    _field("licence", pa.string(), "SPDX identifier"),
+    _field("split", pa.string(), "train, validation or test"),
+    _field("bitcode_sha256", pa.string(), "hash of the bitcode, names its unpacked file; empty without bitcode"),
+    _field("bitcode_bytes", pa.int64(), "size of the bitcode", "bytes"),
+    _field("num_functions", pa.int32(), "defined functions"),
+    _field("num_instructions", pa.int64(), "instructions in all function bodies"),
+    _field("shared_functions", pa.int32(), "functions whose body also occurs in another split"),
+    _field("shared_instructions", pa.int64(), "instructions in those functions"),
+    _field("skip_reason", pa.string(), "why the source is not a module of the corpus; empty if it is"),
 )
 """The corpus manifest: one row per source, modules and skipped ones alike."""
 
-BODIES = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("function", pa.string(), "symbol of the function"),
-        _field("family", pa.string(), "own, standard or bindings, see mlgo/corpus/families.py"),
-        _field("body", pa.uint64(), "exact hash of its body, see mlgo/corpus/functions.py"),
-        _field("instructions", pa.int32(), "length of its body", "instructions"),
-        _field("sketch", pa.binary(), "MinHash of its body; null for short ones and other families", nullable=True),
-    ]
+BODIES = _schema(
+    *_MODULE_KEY,
+    _field("function", pa.string(), "symbol of the function"),
+    _field("family", pa.string(), "own, standard or bindings, see mlgo/corpus/families.py"),
+    _field("body", pa.uint64(), "exact hash of its body, see mlgo/corpus/functions.py"),
+    _field("instructions", pa.int32(), "length of its body", "instructions"),
+    _field("sketch", pa.binary(), "MinHash of its body; null for short ones and other families", nullable=True),
 )
 """The functions of a project's modules before optimization: one row for each function of each module."""
 
-SEEN = pa.schema(
-    [
-        *(BODIES.field(name) for name in BODIES.names if name not in ("family", "sketch")),
-        _field("kind", pa.string(), "unseen, near, exact, standard or bindings, see mlgo/corpus/seen.py"),
-    ]
+SEEN = _schema(
+    *(BODIES.field(name) for name in BODIES.names if name not in ("family", "sketch")),
+    _field("kind", pa.string(), "unseen, near, exact, standard or bindings, see mlgo/corpus/seen.py"),
 )
 """What training has seen of the functions of other projects: one row for each function of each module."""
 
-SCORES = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("advisor", pa.string(), "heuristic, or another reference of the task"),
-        *(_score(one, one.meaning) for one in MEASURES.values()),
-        _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
-        _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
-        _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong, or why the echo differs from the plain compile; else empty"),
-    ]
+SCORES = _schema(
+    *_MODULE_KEY,
+    _field("advisor", pa.string(), "heuristic, or another reference of the task"),
+    *(_score(one, one.meaning) for one in MEASURES.values()),
+    _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
+    _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
+    _field("object_sha256", pa.string(), "hash of the object file; empty on failure"),
+    _field("failure", pa.string(), "kind of failure; empty on success"),
+    _field("message", pa.string(), "what went wrong, or why the echo differs from the plain compile; else empty"),
 )
 """Compiles under fixed advisors, one row per module and advisor."""
 
-FUNCTIONS = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("advisor", pa.string(), "heuristic, another reference of the task, or a policy with its seed"),
-        _field("function", pa.string(), "symbol of the function"),
-        _field("num_questions", pa.int64(), "questions about it; 0 under the heuristic"),
-        _field("num_spills", pa.int64(), "stores of values that got no register"),
-        _field("spills_cost", pa.float64(), "the same, weighted by how often their blocks run per call"),
-        _field("num_folded_spills", pa.int64(), "spills done by an instruction that is there anyway"),
-        _field("folded_spills_cost", pa.float64(), "the same, weighted"),
-        _field("num_reloads", pa.int64(), "loads of such values"),
-        _field("reloads_cost", pa.float64(), "the same, weighted"),
-        _field("num_folded_reloads", pa.int64(), "reloads done by an instruction that is there anyway"),
-        _field("folded_reloads_cost", pa.float64(), "the same, weighted"),
-        _field("num_free_reloads", pa.int64(), "folded reloads that cost nothing"),
-        _field("num_copies", pa.int64(), "copies between registers"),
-        _field("copies_cost", pa.float64(), "the same, weighted"),
-    ]
+FUNCTIONS = _schema(
+    *_MODULE_KEY,
+    _field("advisor", pa.string(), "heuristic, another reference of the task, or a policy with its seed"),
+    _field("function", pa.string(), "symbol of the function"),
+    _field("num_questions", pa.int64(), "questions about it; 0 under the heuristic"),
+    _field("num_spills", pa.int64(), "stores of values that got no register"),
+    _field("spills_cost", pa.float64(), "the same, weighted by how often their blocks run per call"),
+    _field("num_folded_spills", pa.int64(), "spills done by an instruction that is there anyway"),
+    _field("folded_spills_cost", pa.float64(), "the same, weighted"),
+    _field("num_reloads", pa.int64(), "loads of such values"),
+    _field("reloads_cost", pa.float64(), "the same, weighted"),
+    _field("num_folded_reloads", pa.int64(), "reloads done by an instruction that is there anyway"),
+    _field("folded_reloads_cost", pa.float64(), "the same, weighted"),
+    _field("num_free_reloads", pa.int64(), "folded reloads that cost nothing"),
+    _field("num_copies", pa.int64(), "copies between registers"),
+    _field("copies_cost", pa.float64(), "the same, weighted"),
 )
 """What register allocation cost each function, as the compiler reports it: one row per module, advisor and function
 that was asked about or costs anything. The score is derived, see mlgo/objects/measures/built_in.py. Empty for other
 tasks."""
 
-COPIES = pa.schema(
-    [
-        _field("project", pa.string(), "project of the modules"),
-        _field("signature", pa.binary(), "symbol that names the COMDAT group"),
-        _field("num_modules", pa.int64(), "modules that carry the group under the heuristic; at least 2"),
-    ]
+COPIES = _schema(
+    _field("project", pa.string(), "project of the modules"),
+    _field("signature", pa.binary(), "symbol that names the COMDAT group"),
+    _field("num_modules", pa.int64(), "modules that carry the group under the heuristic; at least 2"),
 )
 """What several modules of a project carry, of which a linker keeps one copy. Text "by shares" counts such a group by
 its share: one part in as many as modules carry it."""
 
-RESULTS = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("policy", pa.string(), "name of the policy"),
-        _field("seed", pa.int64(), "seed it was trained with"),
-        *(_score(one, f"{one.quantity} under the policy") for one in MEASURES.values()),
-        *(
-            _score(one, f"{one.quantity_of_baseline or one.quantity} under the heuristic", f"baseline_{one.name}")
-            for one in MEASURES.values()
-        ),
-        _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
-        _field("num_inlined", pa.int64(), "questions answered with inlining; null for other tasks", nullable=True),
-        _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
-    ]
+RESULTS = _schema(
+    *_MODULE,
+    _field("policy", pa.string(), "name of the policy"),
+    _field("seed", pa.int64(), "seed it was trained with"),
+    *(_score(one, f"{one.quantity} under the policy") for one in MEASURES.values()),
+    *(
+        _score(one, f"{one.quantity_of_baseline or one.quantity} under the heuristic", f"baseline_{one.name}")
+        for one in MEASURES.values()
+    ),
+    _field("num_questions", pa.int64(), "questions the compiler asked", nullable=True),
+    _field("num_inlined", pa.int64(), "questions answered with inlining; null for other tasks", nullable=True),
+    _field("truncated", pa.bool_(), "the size stop ended the questions early", nullable=True),
+    *_SUCCESS,
 )
 """Evaluation: one row per module, policy and seed."""
 
-GENERALISATION = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("trained_with", pa.string(), "compiler of the policy's training"),
-        _field("train_set", pa.string(), "what it was trained on"),
-        _field("seed", pa.int64(), "seed it was trained with"),
-        _field("tested_with", pa.string(), "compiler of this row, whose own front end made the module"),
-        *(RESULTS.field(name) for name in RESULTS.names[RESULTS.names.index("seed") + 1 :]),
-    ]
+GENERALISATION = _schema(
+    *_MODULE,
+    _field("trained_with", pa.string(), "compiler of the policy's training"),
+    _field("train_set", pa.string(), "what it was trained on"),
+    _field("seed", pa.int64(), "seed it was trained with"),
+    _field("tested_with", pa.string(), "compiler of this row, whose own front end made the module"),
+    *(RESULTS.field(name) for name in RESULTS.names[RESULTS.names.index("seed") + 1 :]),
 )
 """Policies on other languages and under other compilers: one row per module, policy, seed and compiler."""
 
-HEADROOM = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("language", pa.string(), "c or c++"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
-        *(_score(one, one.meaning) for one in MEASURES.values() if not one.is_by_function),
-        _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
-    ]
+HEADROOM = _schema(
+    *_MODULE,
+    _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
+    *(_score(one, one.meaning) for one in MEASURES.values() if not one.is_by_function),
+    _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
+    *_SUCCESS,
 )
 """How small a module can be made: one row per module and way of answering."""
 
-PROGRAMS = pa.schema(
-    [
-        _field("program", pa.string(), "name of the program"),
-        _field("contender", pa.string(), "heuristic, another reference, or a policy with its seed"),
-        *(_score(one, one.of_program) for one in MEASURES.values() if one.of_program),
-        _field("instructions", pa.int64(), "executed instructions", nullable=True),
-        _field("reads", pa.int64(), "loads from memory", nullable=True),
-        _field("writes", pa.int64(), "stores to memory", nullable=True),
-        _field("right", pa.bool_(), "printed what it should and ended with status 0", nullable=True),
-        _field("failure", pa.string(), "kind of failure; empty on success"),
-        _field("message", pa.string(), "what went wrong; empty on success"),
-    ]
+PROGRAMS = _schema(
+    _field("program", pa.string(), "name of the program"),
+    _field("contender", pa.string(), "heuristic, another reference, or a policy with its seed"),
+    *(_score(one, one.of_program) for one in MEASURES.values() if one.of_program),
+    _field("instructions", pa.int64(), "executed instructions", nullable=True),
+    _field("reads", pa.int64(), "loads from memory", nullable=True),
+    _field("writes", pa.int64(), "stores to memory", nullable=True),
+    _field("right", pa.bool_(), "printed what it should and ended with status 0", nullable=True),
+    *_SUCCESS,
 )
 """Programs that were built and run: one row per program and contender."""
 
-FAILURES = pa.schema(
-    [
-        _field("module", pa.string(), "project and source path"),
-        _field("compiles", pa.int64(), "compiles of the module that a training asked for"),
-        _field("failures", pa.int64(), "those that failed"),
-        _field("reason", pa.string(), "kind and message of the last failure"),
-        _field("quarantined", pa.bool_(), "failed too often and was left out from then on"),
-    ]
+FAILURES = _schema(
+    _field("module", pa.string(), "project and source path"),
+    _field("compiles", pa.int64(), "compiles of the module that a training asked for"),
+    _field("failures", pa.int64(), "those that failed"),
+    _field("reason", pa.string(), "kind and message of the last failure"),
+    _field("quarantined", pa.bool_(), "failed too often and was left out from then on"),
 )
 """Modules on which a training met failures."""
 
-VOCABULARY = pa.schema(
-    [
-        _field("feature", pa.string(), "feature name"),
-        _field("quantiles", pa.list_(pa.float64()), "quantiles 0 to 1 in equal steps over the training trace"),
-        _field("num_distinct", pa.int64(), "distinct values in the training trace"),
-    ]
+VOCABULARY = _schema(
+    _field("feature", pa.string(), "feature name"),
+    _field("quantiles", pa.list_(pa.float64()), "quantiles 0 to 1 in equal steps over the training trace"),
+    _field("num_distinct", pa.int64(), "distinct values in the training trace"),
 )
 """Per-feature quantiles of the default policy's questions."""
 
-EPISODE = pa.schema(
-    [
-        _field("module", pa.string(), "as the user named it; project and source path for a module of the corpus"),
-        _field("bitcode_sha256", pa.string(), "hash of the bitcode"),
-        _field("bitcode", pa.binary(), "the bitcode; null for a module of the corpus", nullable=True),
-        _field("with_default", pa.bool_(), "the heuristic's decision was asked for as a feature"),
-        _field("header", pa.binary(), "what the compiler announced, as on the wire"),
-        _field("answers", pa.binary(), "raw answers, concatenated"),
-        _field("observations", pa.binary(), "raw observations, concatenated; null when not logged", nullable=True),
-        _field("truncated", pa.bool_(), "the size stop ended the questions early"),
-        *(_score(one, one.meaning, nullable=False) for one in MEASURES.values() if one.is_of_object),
-        _field("object_sha256", pa.string(), "hash of the object file"),
-    ]
+EPISODE = _schema(
+    _field("module", pa.string(), "as the user named it; project and source path for a module of the corpus"),
+    _field("bitcode_sha256", pa.string(), "hash of the bitcode"),
+    _field("bitcode", pa.binary(), "the bitcode; null for a module of the corpus", nullable=True),
+    _field("with_default", pa.bool_(), "the heuristic's decision was asked for as a feature"),
+    _field("header", pa.binary(), "what the compiler announced, as on the wire"),
+    _field("answers", pa.binary(), "raw answers, concatenated"),
+    _field("observations", pa.binary(), "raw observations, concatenated; null when not logged", nullable=True),
+    _field("truncated", pa.bool_(), "the size stop ended the questions early"),
+    *(_score(one, one.meaning, nullable=False) for one in MEASURES.values() if one.is_of_object),
+    _field("object_sha256", pa.string(), "hash of the object file"),
 )
 """One logged compile, in one row. Task, policy, compiler and settings are in the provenance."""
 
-TIMINGS = pa.schema(
-    [
-        *_MODULE_KEY,
-        _field("advisor", pa.string(), "advisor or policy that answered"),
-        _field("seconds", pa.float64(), "wall time of the compile", "s"),
-    ]
+TIMINGS = _schema(
+    *_MODULE_KEY,
+    _field("advisor", pa.string(), "advisor or policy that answered"),
+    _field("seconds", pa.float64(), "wall time of the compile", "s"),
 )
 """Measured compile times. Not reproducible, so never an input or output of a stage."""
 
@@ -395,25 +354,23 @@ def steps_schema(features: Mapping[str, pa.DataType], action: pa.DataType) -> pa
         features: types of what is observed by name, lists for those of several columns.
         action: type of the answer.
     """
-    return pa.schema(
-        [
-            _field("episode", pa.int64(), "number of the episode in this file, from 0"),
-            _field("module", pa.string(), "as the environment names it"),
-            _field("bitcode_sha256", pa.string(), "hash of its bitcode"),
-            _field("baseline", pa.float64(), "its score under the heuristic"),
-            _field("context", pa.string(), "function or module that is asked about; empty for a whole module"),
-            _field("question", pa.int64(), "number in the compile; null where nothing was asked", nullable=True),
-            _field("heuristic", pa.int64(), "the built-in decision; null where it is not told", nullable=True),
-            *(_field(name, kind, "feature") for name, kind in features.items()),
-            _field("action", action, "the answer; null where the episode was left", nullable=True),
-            _field("reward", pa.float64(), "for this answer; with the last one, also what the end brought"),
-            _field("terminated", pa.bool_(), "the compile ended with this answer"),
-            _field("truncated", pa.bool_(), "the compile failed after this answer"),
-            _field("score", pa.float64(), "what the compile came to; null but at its end", nullable=True),
-            _field("object_sha256", pa.string(), "hash of the object file; empty but at the end, and where not known"),
-            _field("failure", pa.string(), "kind of failure; else empty"),
-            _field("message", pa.string(), "what went wrong; else empty"),
-        ]
+    return _schema(
+        _field("episode", pa.int64(), "number of the episode in this file, from 0"),
+        _field("module", pa.string(), "as the environment names it"),
+        _field("bitcode_sha256", pa.string(), "hash of its bitcode"),
+        _field("baseline", pa.float64(), "its score under the heuristic"),
+        _field("context", pa.string(), "function or module that is asked about; empty for a whole module"),
+        _field("question", pa.int64(), "number in the compile; null where nothing was asked", nullable=True),
+        _field("heuristic", pa.int64(), "the built-in decision; null where it is not told", nullable=True),
+        *(_field(name, kind, "feature") for name, kind in features.items()),
+        _field("action", action, "the answer; null where the episode was left", nullable=True),
+        _field("reward", pa.float64(), "for this answer; with the last one, also what the end brought"),
+        _field("terminated", pa.bool_(), "the compile ended with this answer"),
+        _field("truncated", pa.bool_(), "the compile failed after this answer"),
+        _field("score", pa.float64(), "what the compile came to; null but at its end", nullable=True),
+        _field("object_sha256", pa.string(), "hash of the object file; empty but at the end, and where not known"),
+        _field("failure", pa.string(), "kind of failure; else empty"),
+        _field("message", pa.string(), "what went wrong; else empty"),
     )
 
 
@@ -427,14 +384,12 @@ def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType], answer: pa
         answer: its type; int64 if not given.
     """
     types = features if isinstance(features, Mapping) else dict.fromkeys(features, pa.int64())
-    return pa.schema(
-        [
-            *_MODULE_KEY,
-            _field("context", pa.string(), "scope of the decision; empty for a whole module"),
-            _field("step", pa.int32(), "number of the question within its context, from 0"),
-            *(_field(name, kind, "feature") for name, kind in types.items()),
-            _field("answer", answer or pa.int64(), "what the traced reference decided"),
-        ]
+    return _schema(
+        *_MODULE_KEY,
+        _field("context", pa.string(), "scope of the decision; empty for a whole module"),
+        _field("step", pa.int32(), "number of the question within its context, from 0"),
+        *(_field(name, kind, "feature") for name, kind in types.items()),
+        _field("answer", answer or pa.int64(), "what the traced reference decided"),
     )
 
 
@@ -459,72 +414,60 @@ _CHOICE = [
     _field("message", pa.string(), "what went wrong; else empty"),
 ]
 
-CSE_UNITS = pa.schema(
-    [
-        _UNIT,
-        _field("project", pa.string(), "project of the unit; empty for methods of a collection"),
-        _field("language", pa.string(), "c, c++ or il"),
-        _field("split", pa.string(), "train, validation or test"),
-        _field("body_sha256", pa.string(), "equal for units that are the same but for their name"),
-        _field("batch", pa.string(), "units of a batch share compiles; empty for none"),
-        _field("num_candidates", pa.int64(), "candidates without any elimination", nullable=True),
-        _field("num_viable", pa.int64(), "of these, those that the compiler would eliminate", nullable=True),
-        _field("skip_reason", pa.string(), "why the unit is not learnt from or judged; empty if it is"),
-    ]
+CSE_UNITS = _schema(
+    _UNIT,
+    _field("project", pa.string(), "project of the unit; empty for methods of a collection"),
+    _field("language", pa.string(), "c, c++ or il"),
+    _field("split", pa.string(), "train, validation or test"),
+    _field("body_sha256", pa.string(), "equal for units that are the same but for their name"),
+    _field("batch", pa.string(), "units of a batch share compiles; empty for none"),
+    _field("num_candidates", pa.int64(), "candidates without any elimination", nullable=True),
+    _field("num_viable", pa.int64(), "of these, those that the compiler would eliminate", nullable=True),
+    _field("skip_reason", pa.string(), "why the unit is not learnt from or judged; empty if it is"),
 )
 """Units whose eliminations are chosen, and those that are left out."""
 
-CSE_COMPILES = pa.schema(
-    [
-        _UNIT,
-        _field("way", pa.string(), "who chose: none (no elimination) or heuristic (the compiler itself)"),
-        *_CHOICE,
-    ]
+CSE_COMPILES = _schema(
+    _UNIT,
+    _field("way", pa.string(), "who chose: none (no elimination) or heuristic (the compiler itself)"),
+    *_CHOICE,
 )
 """Units under the two baselines."""
 
-CSE_LABELS = pa.schema(
-    [
-        _UNIT,
-        *_CHOICE,
-        _field("exhaustive", pa.bool_(), "every subset of the viable candidates was tried, so there is nothing better"),
-        _field("num_tried", pa.int64(), "choices tried"),
-        _field("num_failed", pa.int64(), "of these, compiles that failed"),
-    ]
+CSE_LABELS = _schema(
+    _UNIT,
+    *_CHOICE,
+    _field("exhaustive", pa.bool_(), "every subset of the viable candidates was tried, so there is nothing better"),
+    _field("num_tried", pa.int64(), "choices tried"),
+    _field("num_failed", pa.int64(), "of these, compiles that failed"),
 )
 """The best choice known for each unit."""
 
-CSE_EFFECTS = pa.schema(
-    [
-        _UNIT,
-        _field("position", pa.int64(), "a viable candidate"),
-        _field("mean_change", pa.float64(), "of the score, between choices that differ in it alone", nullable=True),
-        _field("num_pairs", pa.int64(), "such pairs of choices that were tried"),
-    ]
+CSE_EFFECTS = _schema(
+    _UNIT,
+    _field("position", pa.int64(), "a viable candidate"),
+    _field("mean_change", pa.float64(), "of the score, between choices that differ in it alone", nullable=True),
+    _field("num_pairs", pa.int64(), "such pairs of choices that were tried"),
 )
 """What eliminating each candidate does to the score of its unit, whatever else is eliminated."""
 
-CSE_RESULTS = pa.schema(
-    [
-        _UNIT,
-        _field("split", pa.string(), "train, validation or test"),
-        _field("policy", pa.string(), "name of the policy"),
-        _field("seed", pa.int64(), "seed it was trained with"),
-        *_CHOICE,
-    ]
+CSE_RESULTS = _schema(
+    _UNIT,
+    _field("split", pa.string(), "train, validation or test"),
+    _field("policy", pa.string(), "name of the policy"),
+    _field("seed", pa.int64(), "seed it was trained with"),
+    *_CHOICE,
 )
 """Units under trained policies."""
 
 
 def cse_candidates_schema(features: list[str]) -> pa.Schema:
     """Candidates of all units without any elimination: one row each, one column per feature."""
-    return pa.schema(
-        [
-            _UNIT,
-            _field("position", pa.int64(), "place in the compiler's table, from 0"),
-            _field("viable", pa.bool_(), "the compiler would eliminate it"),
-            *(_field(f"f_{name}", pa.int64(), f"feature {name} as the compiler tells it") for name in features),
-        ]
+    return _schema(
+        _UNIT,
+        _field("position", pa.int64(), "place in the compiler's table, from 0"),
+        _field("viable", pa.bool_(), "the compiler would eliminate it"),
+        *(_field(f"f_{name}", pa.int64(), f"feature {name} as the compiler tells it") for name in features),
     )
 
 

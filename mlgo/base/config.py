@@ -6,7 +6,7 @@
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
@@ -50,28 +50,22 @@ def _can_judge(values: list[Any]) -> list[Any]:
     return values
 
 
-def _is_measure(name: str) -> str:
-    if name not in measures.MEASURES:
-        *first, last = map(repr, measures.names())
-        raise ValueError(f"must be {', '.join(first)} or {last}")
-    return name
+def _one_of(names: Callable[[], Sequence[str]]) -> AfterValidator:
+    """A name that is registered, when it is checked."""
+
+    def check(name: str) -> str:
+        if name not in names():
+            raise ValueError(f"must be one of {', '.join(names())}")
+        return name
+
+    return AfterValidator(check)
 
 
-def _is_task(name: str) -> str:
-    if name not in PROBLEMS.names():
-        raise ValueError(f"must be one of {', '.join(PROBLEMS.names())}")
-    return name
+def _listing(names: Callable[[], Sequence[str]]) -> Any:
+    return Field(json_schema_extra=lambda schema: schema.update(enum=list(names())))
 
 
-def _is_learner(name: str) -> str:
-    if name not in LEARNERS.names():
-        raise ValueError(f"must be one of {', '.join(LEARNERS.names())}")
-    return name
-
-
-LearnerName = Annotated[
-    str, AfterValidator(_is_learner), Field(json_schema_extra=lambda schema: schema.update(enum=LEARNERS.names()))
-]
+LearnerName = Annotated[str, _one_of(LEARNERS.names), _listing(LEARNERS.names)]
 """A learner that there is."""
 
 
@@ -86,7 +80,7 @@ class Section(BaseModel):
 class CompileConfig(Section):
     """How every module is compiled and scored."""
 
-    objective: Annotated[str, AfterValidator(_is_measure), Field(json_schema_extra={"enum": list(measures.names())})]
+    objective: Annotated[str, _one_of(measures.names), _listing(measures.names)]
     """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
     text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
     register allocation, the cost of spills, reloads and copies."""
@@ -458,9 +452,7 @@ class Config(Section):
 
     seed: Annotated[int, Field(ge=0)]
     """Root of all randomness outside training."""
-    task: Annotated[
-        str, AfterValidator(_is_task), Field(json_schema_extra=lambda schema: schema.update(enum=PROBLEMS.names()))
-    ]
+    task: Annotated[str, _one_of(PROBLEMS.names), _listing(PROBLEMS.names)]
     """Decision problem."""
     toolchain: str = Field(min_length=1)
     """``auto`` and ``ziglang`` take the compiler inside the ziglang wheel; else the path of a clang, 17 or newer."""
@@ -537,7 +529,7 @@ SectionType = TypeVar("SectionType", bound=Section)
 
 def parse_config(values: Any, source: str = "configuration") -> Config:
     """Validate a whole configuration."""
-    config = _validate(config_model(), values, source)
+    config = parse_section(config_model(), values, source)
     owners: dict[str, str] = {}
     for split, projects in config.corpus.splits.model_dump().items():
         for project in projects:
@@ -558,7 +550,14 @@ def parse_section(section: type[SectionType], values: Any, source: str = "") -> 
         values: as JSON and YAML give them.
         source: named in messages; by default the section's class.
     """
-    return _validate(section, values, source or section.__name__)
+    try:
+        return section.model_validate(values)
+    except ValidationError as error:
+        lines = [_explain(item, section) for item in error.errors()]
+        raise ConfigError(f"{source or section.__name__}: " + "; ".join(lines)) from None
+
+
+_MISSING = object()
 
 
 class Settings:
@@ -576,20 +575,18 @@ class Settings:
         self.values, self._source = values, source
 
     def __contains__(self, key: str) -> bool:
-        found: Any = self.values
-        for part in key.split("."):
-            if not isinstance(found, Mapping) or part not in found:
-                return False
-            found = found[part]
-        return True
+        return self._find(key) is not _MISSING
 
     def value(self, key: str) -> Any:
         """A setting by its dotted name, as in ``corpus.max_failed_share``."""
-        if key not in self:
+        if (found := self._find(key)) is _MISSING:
             raise ConfigError(f"{self._source}: key {key!r} is missing")
+        return found
+
+    def _find(self, key: str) -> Any:
         found: Any = self.values
         for part in key.split("."):
-            found = found[part]
+            found = found.get(part, _MISSING) if isinstance(found, Mapping) else _MISSING
         return found
 
     def section(self, key: str, section: type[SectionType]) -> SectionType:
@@ -660,14 +657,6 @@ def read_yaml(path: Path) -> Any:
 def json_schema() -> dict[str, Any]:
     """JSON schema of a whole configuration."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **config_model().model_json_schema()}
-
-
-def _validate(section: type[SectionType], values: Any, source: str) -> SectionType:
-    try:
-        return section.model_validate(values)
-    except ValidationError as error:
-        lines = [_explain(item, section) for item in error.errors()]
-        raise ConfigError(f"{source}: " + "; ".join(lines)) from None
 
 
 def _explain(item: Any, section: type[Section]) -> str:

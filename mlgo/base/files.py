@@ -74,7 +74,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write bytes atomically."""
-    write_atomically(path, lambda temporary: _write_whole(temporary, data))
+    write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
@@ -241,9 +241,3 @@ def file_sha256(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
-
-
-def _write_whole(temporary: Path, data: bytes) -> None:
-    with temporary.open("wb") as file:
-        file.write(data)
-        file.flush()

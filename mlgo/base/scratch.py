@@ -44,12 +44,12 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
     Args:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
-    with _setting_up():
+    with locked(_parent() / _LOCK_NAME):
         removed = _sweep()
     deadline = time.monotonic() + _CHILD_EXECS_WITHIN_S
     while any(list(_parent().glob(f"{pid}-*")) for pid in dead) and time.monotonic() < deadline:
         time.sleep(0.01)
-        with _setting_up():
+        with locked(_parent() / _LOCK_NAME):
             removed += _sweep()
     return removed
 
@@ -88,7 +88,7 @@ def remove_own_scratch() -> None:
 
 def shared_scratch(name: str) -> Path:
     """A folder that several processes of this machine share; it goes with the last of them."""
-    with _setting_up():
+    with locked(_parent() / _LOCK_NAME):
         folder = _parent() / name
         folder.mkdir(exist_ok=True)
         if name not in _shared:
@@ -111,7 +111,7 @@ def _process_root() -> Path:
     if pid not in _owned:
         parent = _parent()
         sweep_abandoned()
-        with _setting_up():  # nobody sweeps between the making of the folder and its lock
+        with locked(parent / _LOCK_NAME):  # nobody sweeps between the making of the folder and its lock
             root = Path(tempfile.mkdtemp(prefix=f"{pid}-", dir=parent))
             lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -121,14 +121,15 @@ def _process_root() -> Path:
 
 
 @contextmanager
-def _setting_up() -> Iterator[None]:
-    """Hold the one lock under which folders are made and swept."""
-    lock = os.open(_parent() / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def locked(path: Path) -> Iterator[None]:
+    """Let one process at a time in; the lock is a folder, or a file that is made for it."""
+    kind = os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, kind | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(lock)
+        os.close(descriptor)
 
 
 def _parent() -> Path:

@@ -20,7 +20,6 @@ from mlgo.envs.episode import (
     Question,
     RecalledCompile,
     observation_space,
-    observed,
 )
 from mlgo.envs.modules import (
     FileProblems,
@@ -99,8 +98,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.header = probe_channel(self.toolchain, self.task, self.settings)
         self._store = self._open(Path(trees)) if trees is not None else None
         hides = self.task.default is not None and not self.settings.tell_heuristic
-        told = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
-        self.features = observed(self.header, frozenset(told))
+        hidden = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
+        self.features = tuple(spec for spec in self.header.features if spec.name not in hidden)
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)
         self.reward, self.render_mode = reward, render_mode
@@ -110,9 +109,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self._problems: Mapping[str, ModuleProblem]
         if corpus and baseline:
             paths, objective = (Path(corpus), Path(baseline)), self.settings.objective
-            self._problems = {
-                one.name: one for one in problems_of_corpus(*paths, split, self.toolchain, objective, folder)
-            }
+            self._problems = problems_of_corpus(*paths, split, self.toolchain, objective, folder)
         else:
             files = named_files(modules) if modules else sample_files()
             self._problems = FileProblems(files, self.toolchain, self.task, self.settings, folder)
@@ -153,18 +150,16 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self._compile.answer(np.asarray(action, self.header.advice.dtype).tobytes())
             self._event = self._compile.ask()
         (observation, info), event, reward = self._see(), self._event, 0.0
+        over, failed = not isinstance(event, Question), isinstance(event, CompileError)
         if asked is not None:
-            following = observation if isinstance(event, Question) else None
-            reward = self.reward.of_answer(asked, float(np.asarray(action).item()), following, self.problem.baseline)
+            answer, following = float(np.asarray(action).item()), None if over else observation
+            reward = self.reward.of_answer(asked, answer, following, self.problem.baseline)
             self._given += reward
-        if isinstance(event, Question):
-            self._rewards.append(reward)
-            return observation, reward, False, False, info
-        reward += self.reward.at_the_end(self._gain(event), self._given)
+        if not isinstance(event, Question):
+            reward += self.reward.at_the_end(self._gain(event), self._given)
+            self._event = None
         self._rewards.append(reward)
-        self._event = None
-        failed = isinstance(event, CompileError)
-        return observation, reward, not failed, failed, info
+        return observation, reward, over and not failed, failed, info
 
     def action_masks(self) -> np.ndarray:
         """Which actions are legal now, bool [num_actions]; see MaskablePPO of sb3-contrib."""

@@ -28,21 +28,14 @@ Info = dict[str, Any]
 """What Gymnasium calls ``info`` and ``options``."""
 
 
-def observed(header: Header, hidden: frozenset[str]) -> tuple[TensorSpec, ...]:
-    """Features that an agent may see: all but those that tell the heuristic's decision."""
-    return tuple(spec for spec in header.features if spec.name not in hidden)
-
-
 def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
     """A box for each feature, of the compiler's own type and shape; what it may send has no bounds but the type's."""
-    return spaces.Dict({spec.name: _box(spec) for spec in features})
 
+    def box(spec: TensorSpec) -> spaces.Box:
+        bounds = (-np.inf, np.inf) if spec.dtype.kind == "f" else (np.iinfo(spec.dtype).min, np.iinfo(spec.dtype).max)
+        return spaces.Box(*bounds, spec.shape, spec.dtype.type)
 
-def _box(spec: TensorSpec) -> spaces.Box:
-    if spec.dtype.kind == "f":
-        return spaces.Box(-np.inf, np.inf, spec.shape, spec.dtype.type)
-    bounds = np.iinfo(spec.dtype)
-    return spaces.Box(bounds.min, bounds.max, spec.shape, spec.dtype.type)
+    return spaces.Dict({spec.name: box(spec) for spec in features})
 
 
 _NO_DEADLINE_S = 1e9
@@ -170,13 +163,9 @@ class RecalledCompile:
         return self._live is not None
 
     def ask(self) -> Question | Ending:
-        """Wait for the next question, or for the end.
-
-        Raises:
-            OSError: the machine failed, not the compiler.
-        """
+        """See `LiveCompile.ask`."""
         if self._live is None:
-            for known in self._recalled:
+            if (known := next(self._recalled, None)) is not None:
                 return known
             self._live = LiveCompile(
                 self._toolchain,

@@ -84,8 +84,8 @@ def sample_files() -> dict[str, Path]:
 
 def problems_of_corpus(
     corpus: Path, baseline: Path, split: str, toolchain: Toolchain, objective: str, folder: Path
-) -> list[ModuleProblem]:
-    """Modules of a split that the compiler asks something about."""
+) -> dict[str, ModuleProblem]:
+    """Modules of a split that the compiler asks something about, by key."""
     measured = baseline_origin(baseline)[1].get("compiler", toolchain.name)
     if measured != toolchain.name:
         raise ToolchainError(f"{baseline} was measured with {measured}, this is {toolchain.name}; name that one")
@@ -93,11 +93,10 @@ def problems_of_corpus(
     if not scored:
         raise CorpusError(f"no module of split {split} in {corpus} is asked about")
     bitcode = unpack_bitcode(corpus, [one.module for one in scored], folder)
-    keys = [one.module.key for one in scored]
-    return [
-        ModuleProblem(key, bitcode[key], one.module.sha256, one.score(objective))
-        for key, one in zip(keys, scored, strict=True)
-    ]
+    return {
+        one.module.key: ModuleProblem(one.module.key, bitcode[one.module.key], one.module.sha256, one.score(objective))
+        for one in scored
+    }
 
 
 def choose_settings(
@@ -131,14 +130,11 @@ def choose_settings(
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
     task.check_objective(settings.objective)
-    if get_measure(settings.objective).of_run:
-        raise ConfigError(
-            f"objective: an environment runs no programs, so it has no {settings.objective}; give text_bytes"
-        )
-    if get_measure(settings.objective).needs_copies:
-        raise ConfigError(
-            f"objective: {settings.objective} depends on a project's other modules; choose {task.measure.name}"
-        )
+    name, measure = settings.objective, get_measure(settings.objective)
+    if measure.of_run:
+        raise ConfigError(f"objective: an environment runs no programs, so it has no {name}; give text_bytes")
+    if measure.needs_copies:
+        raise ConfigError(f"objective: {name} depends on a project's other modules; choose {task.measure.name}")
     return settings
 
 

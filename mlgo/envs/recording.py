@@ -126,9 +126,8 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
             spec.name: feature_array(spec, np.frombuffer(b"".join(values), np.uint8).reshape(-1, spec.num_bytes))
             for spec, values in zip(self._features, features, strict=True)
         }
-        for field in self._schema:
-            if field.name not in columns:
-                columns[field.name] = pa.array([row[field.name] for row in self._rows], field.type)
+        others = [field for field in self._schema if field.name not in columns]
+        columns |= {field.name: pa.array([row[field.name] for row in self._rows], field.type) for field in others}
         self._writer.write(columns)
         self._rows, self._observations = [], []
 

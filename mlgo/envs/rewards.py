@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,8 +12,8 @@ from mlgo.host import actions
 from mlgo.policy.policy import Policy
 
 
-class Reward(Protocol):
-    """A way to reward answers."""
+class Reward:
+    """A way to reward answers; by itself nothing but the relative gain over the heuristic, at the end."""
 
     name: ClassVar[str]
 
@@ -21,28 +21,22 @@ class Reward(Protocol):
         self, observation: Observation, answer: float, following: Observation | None, baseline: float
     ) -> float:
         """Reward of one answer."""
-
-    def at_the_end(self, gain: float, given: float) -> float:
-        """Reward on top of that of the last answer."""
-
-
-@dataclass(frozen=True)
-class EndGain:
-    """All at the end: the relative gain over the heuristic."""
-
-    name: ClassVar[str] = "end"
-
-    def of_answer(
-        self, observation: Observation, answer: float, following: Observation | None, baseline: float
-    ) -> float:
         return 0.0
 
     def at_the_end(self, gain: float, given: float) -> float:
+        """Reward on top of that of the last answer."""
         return gain
 
 
 @dataclass(frozen=True)
-class MarginalShare:
+class EndGain(Reward):
+    """All at the end: the relative gain over the heuristic."""
+
+    name: ClassVar[str] = "end"
+
+
+@dataclass(frozen=True)
+class MarginalShare(Reward):
     """Each call that is inlined earns what a policy of marginal costs expects it to save; the end sets that right.
 
     The output of a linear or deep policy of learner ``marginal`` is what inlining saves, in units of
@@ -76,7 +70,7 @@ class MarginalShare:
 
 
 @dataclass(frozen=True)
-class Shaped:
+class Shaped(Reward):
     """The gain at the end, and on the way the rise of a potential.
 
     Ng, Harada and Russell 1999, "Policy invariance under reward transformations": ``discount * potential(next) -
@@ -93,6 +87,3 @@ class Shaped:
     ) -> float:
         after = self.potential(following) if following is not None else 0.0
         return self.discount * after - self.potential(observation)
-
-    def at_the_end(self, gain: float, given: float) -> float:
-        return gain

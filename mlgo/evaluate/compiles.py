@@ -88,16 +88,14 @@ class CompileHost(Closing):
 
     def compile_all(self, jobs: Sequence[CompileJob], label: str = "") -> list[CompileOutcome]:
         """Do all jobs; outcomes in the order of the jobs. Shows a progress bar when given a label."""
-        outcomes: list[CompileOutcome | None] = [None] * len(jobs)
-        for position, outcome in tqdm(
-            self.compile_each(jobs), label, len(jobs), unit="compile", disable=None if label else True, smoothing=0.1
-        ):
-            outcomes[position] = outcome
-        return [outcome for outcome in outcomes if outcome is not None]
+        outcomes = dict(self.compile_each(jobs, label))
+        return [outcomes[position] for position in range(len(jobs))]
 
-    def compile_each(self, jobs: Iterable[CompileJob]) -> Iterator[tuple[int, CompileOutcome]]:
-        """Do jobs and yield ``(position, outcome)`` as they end."""
-        for position, outcome in self._pool.map(jobs, _hint):
+    def compile_each(self, jobs: Iterable[CompileJob], label: str = "") -> Iterator[tuple[int, CompileOutcome]]:
+        """Do jobs and yield ``(position, outcome)`` as they end. Shows a progress bar when given a label."""
+        total, hidden = len(jobs) if isinstance(jobs, Sequence) else None, None if label else True
+        done = self._pool.map(jobs, lambda job: Hint(job.module, _num_bytes(job.bitcode)))
+        for position, outcome in tqdm(done, label, total, unit="compile", disable=hidden, leave=False):
             if isinstance(outcome, WorkerLost):
                 outcome = CompileOutcome(None, "worker", str(outcome))
             outcome = self._brought_home(outcome)
@@ -119,10 +117,6 @@ class CompileHost(Closing):
 
     def close(self) -> None:
         self._pool.close()
-
-
-def _hint(job: CompileJob) -> Hint:
-    return Hint(job.module, _num_bytes(job.bitcode))
 
 
 @cache

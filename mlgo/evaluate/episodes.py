@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from tqdm import tqdm
 
 from mlgo.base.files import content_hash
 from mlgo.evaluate.compiles import CompileHost
@@ -71,8 +70,7 @@ def compile_episodes(
     """
     reasons = [""] * len(jobs)
     episodes: list[Read | None] = [None] * len(jobs)
-    bar = tqdm(host.compile_each(jobs), label, len(jobs), unit="compile", disable=None if label else True, leave=False)
-    for position, outcome in bar:
+    for position, outcome in host.compile_each(jobs, label):
         reasons[position] = outcome.reason
         if outcome.result is not None:  # and not kept: raw observations take four times the memory of what is read
             job = jobs[position]
@@ -170,23 +168,20 @@ class InlinedReader:
 
     def __call__(self, module: str, result: CompileResult) -> Inlined:
         features, actions = self.normalise.features, Binary()
-        if result.header is None:  # nothing was there to decide
-            nothing = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)
-            return Inlined.of(module, result.score(self.objective), *nothing, result.credit)
-        asked = result.questions()
-        answers = actions.targets(asked.answers)
-        inputs = np.zeros((len(answers), len(features)), np.float16)
-        yes = answers == 1
-        inputs[yes] = actions.learner_inputs(
-            actions.reader(asked.header, features)(asked.observations[yes]), self.normalise
-        )
+        inputs, answers = np.zeros((0, len(features)), np.float16), np.zeros(0, np.uint8)
+        if result.header is not None:  # something was there to decide
+            asked = result.questions()
+            answers = actions.targets(asked.answers)
+            inputs, yes = np.zeros((len(answers), len(features)), np.float16), answers == 1
+            raw = actions.reader(asked.header, features)(asked.observations[yes])
+            inputs[yes] = actions.learner_inputs(raw, self.normalise)
         return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
 
 
 def best_of_each(store: ReplayStore, modules: "Iterable[Module]", policy: Policy, objective: str) -> list[Episode]:
     """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
     found = (best_remembered(store, one.key, one.sha256, policy, objective) for one in modules)
-    return [one for one in found if one is not None]
+    return list(filter(None, found))
 
 
 def episodes_hash(episodes: Iterable[Episode]) -> str:

@@ -90,9 +90,14 @@ def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> 
         ScoredModule(module, result.scores, 0) for module in run.modules if (result := outcomes[module.key].result)
     ]
     rows = evaluate_policy(run, policy, name, compiled, 1.0).results
+
+    def without_baseline(module: Module, outcome: CompileOutcome) -> Row:
+        failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
+        return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
+
     by_key = {(row["project"], row["module"]): row for row in rows}
     return [
-        by_key.get((module.project, module.name)) or _without_baseline(module, outcomes[module.key], name)
+        by_key.get((module.project, module.name)) or without_baseline(module, outcomes[module.key])
         for module in run.modules
     ]
 
@@ -101,12 +106,6 @@ def evaluate_project(run: EvaluationRun, policy: StoredPolicy, name: PolicyName)
     """Compile a project under the heuristic and under a policy, link its programs, and measure."""
     results = compile_both(run, policy, name)
     return Evaluation(results, sizes=[*run.link(HEURISTIC), *run.link(str(name))])
-
-
-def _without_baseline(module: Module, outcome: CompileOutcome, name: PolicyName) -> Row:
-    """The row of a module that does not compile under the heuristic, under which nothing else was tried then."""
-    failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
-    return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
 
 
 def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> Row:

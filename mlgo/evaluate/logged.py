@@ -1,6 +1,7 @@
 """A compile logged in one file, with all that is needed to do it again, and whether it comes out the same."""
 
 import hashlib
+import itertools
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +33,7 @@ class LoggedEpisode:
     Attributes:
         module: as the user named it; project and source path for a module of the corpus.
         bitcode: the bitcode itself; None for a module of the corpus.
+        policy: what answered, in words.
         policy_sha256: hash of the policy's weights; empty when it has none.
         with_heuristic_feature: whether the heuristic's decision was asked for as a feature.
         result: what the compile gave, without its wall time; observations are empty when they were not logged.
@@ -56,6 +58,10 @@ class LoggedEpisode:
         return self.result.header
 
 
+_IN_ROW = ("module", "bitcode_sha256", "bitcode")
+_IN_PROVENANCE = ("task", "policy", "policy_sha256", "compiler", "compiler_sha256", "target")
+
+
 @dataclass(frozen=True)
 class Replay:
     """How a repeated compile compares to the logged one.
@@ -78,9 +84,7 @@ def write_episode(path: Path, episode: LoggedEpisode) -> None:
     """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes."""
     result = episode.result
     row = {
-        "module": episode.module,
-        "bitcode_sha256": episode.bitcode_sha256,
-        "bitcode": episode.bitcode,
+        **{name: getattr(episode, name) for name in _IN_ROW},
         "with_default": episode.with_heuristic_feature,
         "header": write_header(episode.header),
         "answers": result.answers,
@@ -89,16 +93,8 @@ def write_episode(path: Path, episode: LoggedEpisode) -> None:
         **{name: result.scores[name] for name, measure in MEASURES.items() if measure.is_of_object},
         "object_sha256": result.object_sha256,
     }
-    origin = provenance(
-        task=episode.task,
-        policy=episode.policy,
-        policy_sha256=episode.policy_sha256,
-        compiler=episode.compiler,
-        compiler_sha256=episode.compiler_sha256,
-        target=episode.target,
-        compile=episode.settings.model_dump(),
-    )
-    write_rows(path, [row], EPISODE, origin)
+    origin = {name: getattr(episode, name) for name in _IN_PROVENANCE}
+    write_rows(path, [row], EPISODE, provenance(**origin, compile=episode.settings.model_dump()))
 
 
 def read_episode(path: Path) -> LoggedEpisode:
@@ -123,21 +119,13 @@ def read_episode(path: Path) -> LoggedEpisode:
             raise ValueError(f"{len(result.observations)} bytes of observations for {result.num_questions} answers")
         if row["bitcode"] is not None and hashlib.sha256(row["bitcode"]).hexdigest() != row["bitcode_sha256"]:
             raise ValueError("the bitcode does not have the hash it was logged with")
+        older = {"ir2vec": "", "tell_heuristic": False}  # settings that episodes of before do not have
         return LoggedEpisode(
-            row["module"],
-            row["bitcode_sha256"],
-            row["bitcode"],
-            origin["task"],
-            origin["policy"],
-            origin["policy_sha256"],
-            origin["compiler"],
-            origin["compiler_sha256"],
-            origin["target"],
-            parse_section(
-                CompileConfig, {"ir2vec": "", "tell_heuristic": False} | origin["compile"]
-            ),  # of before there was one
-            row["with_default"],
-            result,
+            **{name: row[name] for name in _IN_ROW},
+            **{name: origin[name] for name in _IN_PROVENANCE},
+            settings=parse_section(CompileConfig, older | origin["compile"]),
+            with_heuristic_feature=row["with_default"],
+            result=result,
         )
     except (AttributeError, KeyError, TypeError, ValueError, ConfigError, ProtocolError) as error:
         raise ArtifactError(f"{path} is damaged or no logged episode ({error}); log the compile again") from error
@@ -155,20 +143,26 @@ def write_training_log(path: Path, result: CompileResult, measure: Measure) -> N
         raise ArtifactError(_NOTHING_ASKED)
     rewards = _final_rewards(result, measure)
     score = TensorSpec("reward", np.dtype(np.float32), (1,))
-    parts, numbers = [write_header(Header((*header.features, header.advice), score=score))], dict.fromkeys(rewards, 0)
-    width, answer_bytes, position = header.payload_bytes, header.advice.num_bytes, 0
-    num_questions = Counter(name for name, count in result.contexts for _ in range(count))
+    parts = [write_header(Header((*header.features, header.advice), score=score))]
+    questions = zip(
+        _cut(result.observations, header.payload_bytes), _cut(result.answers, header.advice.num_bytes), strict=True
+    )
+    left = Counter(name for name, count in result.contexts for _ in range(count))
+    begun = Counter[str]()
     for name, count in result.contexts:
         if count:
             parts.append(write_context(name))  # LLVM's own reader expects a question after it
-        for _ in range(count):
-            payload = result.observations[position * width : (position + 1) * width]
-            answer = result.answers[position * answer_bytes : (position + 1) * answer_bytes]
-            reward = rewards[name] if numbers[name] == num_questions[name] - 1 else 0.0
-            parts.append(write_observation(numbers[name], payload + answer))
-            parts.append(write_outcome(numbers[name], np.float32(reward).tobytes()))
-            numbers[name], position = numbers[name] + 1, position + 1
+        for payload, answer in itertools.islice(questions, count):
+            left[name] -= 1
+            reward = 0.0 if left[name] else rewards[name]
+            parts.append(write_observation(begun[name], payload + answer))
+            parts.append(write_outcome(begun[name], np.float32(reward).tobytes()))
+            begun[name] += 1
     write_bytes(path, b"".join(parts))
+
+
+def _cut(data: bytes, width: int) -> list[bytes]:
+    return [data[start : start + width] for start in range(0, len(data), width)]
 
 
 def _final_rewards(result: CompileResult, measure: Measure) -> dict[str, float]:
@@ -255,24 +249,22 @@ class _Follower:
         logged, result = self.episode.header, self.episode.result
         if header != logged:
             raise ReplayMismatch("the compiler announces other features or another answer than it did for the log")
-        respond, width, number = self.advisor.respond_to(header), header.payload_bytes, 0
-        num_answers = result.num_questions
-        answer_bytes = len(result.answers) // num_answers if num_answers else 0
+        assert header.advice is not None
+        respond, answers = self.advisor.respond_to(header), _cut(result.answers, header.advice.num_bytes)
+        observations = _cut(result.observations, header.payload_bytes) or [b""] * len(answers)
+        questions = enumerate(zip(observations, answers, strict=True))
 
         def follow(payload: bytes) -> bytes:
-            nonlocal number
-            if number == num_answers:
-                raise ReplayMismatch(f"the compiler asks a question after the {num_answers} of the log")
-            known = result.observations[number * width : (number + 1) * width]
+            number, (known, wanted) = next(questions, (0, (b"", b"")))
+            if not wanted:
+                raise ReplayMismatch(f"the compiler asks a question after the {len(answers)} of the log")
             if known and known != payload:
                 raise ReplayMismatch(f"question {number}: {_feature_difference(header, payload, known)}")
             advice = respond(payload)
-            wanted = result.answers[number * answer_bytes : (number + 1) * answer_bytes]
             if advice != wanted:
                 raise ReplayMismatch(
                     f"question {number}: answered {_number(header, advice)}, logged {_number(header, wanted)}"
                 )
-            number += 1
             return advice
 
         return follow
@@ -323,19 +315,7 @@ def logged_episode(
     in_corpus: bool,
     with_heuristic_feature: bool,
 ) -> LoggedEpisode:
-    """Put together what belongs to a compile.
-
-    Args:
-        toolchain: compiler that was used.
-        task: decision problem.
-        settings: level, size stop and deadlines.
-        module: as the user named it.
-        bitcode: its file.
-        policy: what answered, in words, and the hash of its weights; see `LoggedEpisode`.
-        result: what the compile gave, with observations if they shall be logged.
-        in_corpus: whether the corpus holds the bitcode, so that its hash is enough.
-        with_heuristic_feature: whether the heuristic's decision was asked for as a feature.
-    """
+    """Put together what belongs to a compile; the policy is given by words and hash, see `LoggedEpisode`."""
     if result.header is None:
         raise ArtifactError(_NOTHING_ASKED)
     return LoggedEpisode(

@@ -4,16 +4,13 @@ An evaluation makes a row before anything is compiled and gets its headline at t
 the log, too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
 """
 
-import fcntl
-import os
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlgo.base.files import content_hash, file_sha256, write_text
+from mlgo.base.scratch import locked
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.policy.stored import StoredPolicy, model_file
 
@@ -23,7 +20,6 @@ LOG = Path("docs/sealed-looks.md")
 UNFINISHED = "not finished"
 """Headline of an evaluation that has not ended."""
 
-_HEAD = "# Looks at the sealed test set\n\nOne row for each look ([sealed.md](sealed.md)), the first one first.\n\n"
 _TO_GIT_S = 20.0
 
 
@@ -47,6 +43,16 @@ class SealedEvaluation:
     projects: str
     reason: str
     headline: str = UNFINISHED
+
+
+_NAMES = [field.name for field in fields(SealedEvaluation)]
+_HEAD = f"""# Looks at the sealed test set
+
+One row for each look ([sealed.md](sealed.md)), the first one first.
+
+| {" | ".join(_NAMES)} |
+|{"---|" * len(_NAMES)}
+"""
 
 
 def sealed_evaluation(
@@ -77,8 +83,8 @@ def sealed_evaluation(
 def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
     """Write the row of an evaluation; the row that it made when it began is replaced."""
     try:
-        with _alone(log.parent):
-            text = log.read_text() if log.exists() else f"{_HEAD}{_rule_of_table()}"
+        with locked(log.parent):
+            text = log.read_text() if log.exists() else _HEAD
             begun = f"{_row(replace(evaluation, headline=UNFINISHED))}\n"
             if evaluation.headline != UNFINISHED and begun in text:
                 text = f"{_row(evaluation)}\n".join(text.rsplit(begun, 1))
@@ -89,24 +95,8 @@ def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
         raise ArtifactError(f"cannot write {log}: {error.strerror}; nobody looks without a row there") from error
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time write what is in a folder."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _row(evaluation: SealedEvaluation) -> str:
     return f"| {' | '.join(str(cell).replace('|', '/') for cell in astuple(evaluation))} |"
-
-
-def _rule_of_table() -> str:
-    names = [field.name for field in fields(SealedEvaluation)]
-    return f"| {' | '.join(names)} |\n|{'---|' * len(names)}\n"
 
 
 def _commit() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from mlgo.base.artifacts import Row, RowView, provenance
 from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
-from mlgo.corpus.store import Module, load_modules
+from mlgo.corpus.store import load_modules
 from mlgo.errors import PolicyError
 from mlgo.evaluate.baseline_modules import (
     ScoredModule,
@@ -38,20 +38,6 @@ from mlgo.pool.records import prune
 from mlgo.pool.trees import ReplayStore
 
 
-class ModuleLimits(Protocol):
-    """What a learner's section says of the modules that it compiles.
-
-    Attributes:
-        max_questions: modules with more questions under the heuristic are left out.
-    """
-
-    @property
-    def max_questions(self) -> int: ...
-
-    @property
-    def validation_modules(self) -> int: ...
-
-
 def load_start(folder: Path, baseline: Path) -> Policy:
     """Load the policy that a training goes on from."""
     policy = load_policy(folder)
@@ -68,7 +54,8 @@ def training_modules(
     corpus: Path,
     baseline: Path,
     algorithm: str,
-    config: ModuleLimits,
+    max_questions: int,
+    validation_modules: int,
     seed: int,
     languages: Collection[str] | None = None,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
@@ -77,35 +64,32 @@ def training_modules(
     Args:
         corpus: folder of the corpus.
         baseline: folder of the reference scores.
-        algorithm: section of the configuration that ``config`` is; also names the sample.
-        config: how many questions a module may ask, and how many validation modules there are at most.
+        algorithm: section of the configuration with these limits; also names the sample.
+        max_questions: modules with more questions under the heuristic are left out.
+        validation_modules: how many there are at most.
         seed: root seed of the training.
         languages: only modules in these.
     """
     kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
-        with_questions(
-            load_scored_modules(corpus, baseline, split, languages), config.max_questions, kind + split, algorithm
-        )
+        with_questions(load_scored_modules(corpus, baseline, split, languages), max_questions, kind + split, algorithm)
         for split in ("train", "validation")
     )
-    return train, sample(validation, config.validation_modules, seed, algorithm, "validation")
+    return train, sample(validation, validation_modules, seed, algorithm, "validation")
 
 
 def trace_of_languages(
     trace: pa.Table, vocabulary: pa.Table, corpus: Path, languages: Collection[str]
 ) -> tuple[pa.Table, pa.Table]:
     """Leave only the questions of modules in some languages, and make the vocabulary anew, of what is left of train."""
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/")
     left, train = (
-        _questions_of(trace, load_modules(corpus, splits=splits, languages=languages)) for splits in (None, ["train"])
+        trace.filter(pc.is_in(keys, pa.array([one.key for one in modules], pa.string())))
+        for splits in (None, ["train"])
+        for modules in [load_modules(corpus, splits=splits, languages=languages)]
     )
     features = {name: train[name].to_numpy() for name in vocabulary["feature"].to_pylist()}
     return left, build_vocabulary(features, len(vocabulary["quantiles"][0]))
-
-
-def _questions_of(trace: pa.Table, modules: Collection[Module]) -> pa.Table:
-    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/")
-    return trace.filter(pc.is_in(keys, pa.array([module.key for module in modules], pa.string())))
 
 
 def training_origin(

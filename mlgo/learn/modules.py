@@ -83,9 +83,9 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def _modules(self) -> tuple[list[ScoredModule], list[ScoredModule]]:
-        order = self.order
-        languages = order.languages or None
-        return training_modules(self.corpus, self.baseline, order.learner.name, self.config, self.seed, languages)
+        config, learner, languages = self.config, self.order.learner.name, self.order.languages or None
+        limits = config.max_questions, config.validation_modules
+        return training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages)
 
     @cached_property
     def train(self) -> list[ScoredModule]:

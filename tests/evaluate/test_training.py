@@ -6,11 +6,9 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import MODULES, SCORES, VOCABULARY, trace_schema, write_rows
-from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
 from mlgo.evaluate.training import trace_of_languages, training_modules
 from mlgo.policy.vocabulary import build_vocabulary
-from tests.conftest import REPOSITORY
 
 VALUES = {  # of the one feature, by project, module, language and split
     ("a", "x.c", "c", "train"): [9, 1, 5],
@@ -76,14 +74,12 @@ def test_modules_to_train_and_validate_on(corpus, tmp_path):
         for advisor in ("heuristic", "echo")
     ]
     write_rows(tmp_path / "scores.parquet", [one | unknown for one in scores], SCORES, {"task": "inline-size"})
-    config = load_config(REPOSITORY / "config/config.yaml").marginal
     for languages, expected in (
         (None, (["a/x.c", "a/y.cc"], ["b/y.cc", "b/z.c"])),
         (["c"], (["a/x.c"], ["b/z.c"])),
         (["c++"], (["a/y.cc"], ["b/y.cc"])),
     ):
-        found = training_modules(corpus, tmp_path, "marginal", config, 0, languages)
+        found = training_modules(corpus, tmp_path, "marginal", 1000, 2000, 0, languages)
         assert tuple([one.module.key for one in part] for part in found) == expected
-    few = config.model_copy(update={"max_questions": 2})
     with pytest.raises(TrainingError, match=r"no c/c\+\+ train module asks between 1 and 2 questions; raise marginal"):
-        training_modules(corpus, tmp_path, "marginal", few, 0, ["c", "c++"])
+        training_modules(corpus, tmp_path, "marginal", 2, 2000, 0, ["c", "c++"])

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,10 +61,25 @@ class WorkingCopy:
             **options,
         )
 
-    def run(self, *command: str) -> subprocess.CompletedProcess:
-        return subprocess.run(
-            command, cwd=self.root, env=self.environment, capture_output=True, text=True, timeout=580, check=False
-        )
+    def run(self, *command: str, timeout: float = 580) -> subprocess.CompletedProcess:
+        where = {"cwd": self.root, "env": self.environment}
+        return subprocess.run(command, **where, capture_output=True, text=True, timeout=timeout, check=False)
+
+    def succeed(self, *command: str, timeout: float = 580) -> subprocess.CompletedProcess:
+        """Run a program that ends well."""
+        run = self.run(*command, timeout=timeout)
+        assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+        return run
+
+    def commit(self) -> None:
+        """Put everything into a new repository of Git."""
+        for words in ("init -q", "add -A", "commit -qm copy"):
+            self.succeed("git", *words.split())
+
+    def jobs(self, *command: str) -> dict[str, str]:
+        """Jobs by rule, and in total, that a dry run of Snakemake would do."""
+        run = self.succeed(*command)
+        return dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
 
     def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:
         """A training as the rule would start it, with folders of its own and sections of the configuration changed."""
@@ -131,6 +147,5 @@ def last_logged(folder: Path, name: str) -> float:
 def finished(tmp_path_factory) -> Checkout:
     """A copy in which the tiny preset ran to its end under Snakemake."""
     checkout = Checkout(tmp_path_factory.mktemp("snakemake"))
-    run = checkout.run(*checkout.snakemake())
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake())
     return checkout

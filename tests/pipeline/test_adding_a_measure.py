@@ -31,11 +31,10 @@ def test_the_package_gets_one_file(steps):
 
 def test_a_compile_tells_the_new_measure(steps, checkout):
     first, schema = next(step for step in steps if step.verb == "Run").commands()[:2]
-    run = checkout.run(*first, "--json")
-    assert run.returncode == 0, run.stderr[-3000:]
+    run = checkout.succeed(*first, "--json")
     record = json.loads(run.stdout)
     assert 0 < record["constant_bytes"] <= record["text_bytes"] - record["exec_bytes"]
-    assert checkout.run(*schema).returncode == 0
+    checkout.succeed(*schema)
     properties = json.loads((checkout.root / "workflow/schemas/config.schema.json").read_text())["$defs"]
     assert "constant_bytes" in properties["CompileConfig"]["properties"]["objective"]["enum"]
 

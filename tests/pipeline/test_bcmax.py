@@ -31,8 +31,7 @@ def result(folder: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def trained(finished) -> Path:
     """Folder of a policy trained with two workers, undisturbed."""
-    run = finished.run(*command(finished, "bcmax-two", 2, hidden=[4]))
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*command(finished, "bcmax-two", 2, hidden=[4]))
     return finished.root / "data/bcmax-two/bcmax-s0"
 
 
@@ -50,8 +49,7 @@ def test_what_it_leaves(trained):
 
 @pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(finished, trained):
-    run = finished.run(*command(finished, "bcmax-one", 1, hidden=[4]))
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*command(finished, "bcmax-one", 1, hidden=[4]))
     assert result(finished.root / "data/bcmax-one/bcmax-s0") == result(trained)
 
 
@@ -67,8 +65,7 @@ def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
     child.communicate()
     assert rounds_done(finished.root / "data/bcmax-killed/work") < ROUNDS
     assert not (finished.root / "data/bcmax-killed/bcmax-s0").exists()
-    run = finished.run(*command(finished, "bcmax-killed", 1, hidden=[4]))
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*command(finished, "bcmax-killed", 1, hidden=[4]))
     assert result(finished.root / "data/bcmax-killed/bcmax-s0") == result(trained)
 
 
@@ -82,8 +79,7 @@ def test_trees_earlier_policies_and_the_provenance_of_both(finished):
     """What ES has left in the trees is at least as good as what it returned, and BC-Max begins with it."""
     shutil.copytree(finished.root / "data/work/replay", finished.root / "data/bcmax-trees/work/replay")
     changes = {"rounds": 0, "hidden": [], "use_trees": True, "policies": ["data/policies/es-s0"]}
-    run = finished.run(*command(finished, "bcmax-trees", 2, **changes))
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*command(finished, "bcmax-trees", 2, **changes))
     folder = finished.root / "data/bcmax-trees/bcmax-s0"
     origin = load_policy(folder).origin
     assert len(origin["trees_sha256"]) == 64
@@ -109,8 +105,7 @@ def test_the_rule_is_part_of_the_workflow(finished, tmp_path):
     overlay = tmp_path / "overlay.yaml"
     overlay.write_text("train: {algorithms: [bc, bcmax]}\n")
     presets = ["--configfile", "config/presets/tiny.yaml", str(overlay)]
-    run = finished.run("snakemake", "--cores", "1", *presets, "--dry-run")
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = finished.succeed("snakemake", "--cores", "1", *presets, "--dry-run")
     assert "rule train_bcmax:" in run.stdout + run.stderr
     assert "data/policies/bcmax-s0/weights.npy" in run.stdout + run.stderr
 

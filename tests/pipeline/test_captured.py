@@ -34,14 +34,12 @@ def with_app(tmp_path_factory) -> Checkout:
     shutil.copy(root / "app/used.c", root / "app/unused.c")  # so one of them is a duplicate
     for tool, words in (("CC", "cc"), ("CXX", "c++")):
         checkout.environment[tool] = f"{find_linker()} {words}"
-    run = checkout.run("mlgo", "capture", "-o", "captured/app", "--root", "app", "--", "make", "-s", "-C", "app")
-    assert run.returncode == 0, run.stderr
+    checkout.succeed("mlgo", "capture", "-o", "captured/app", "--root", "app", "--", "make", "-s", "-C", "app")
     recipe = {"name": "app", "license": "MIT", "captured": "captured/app"}
     (root / "config/corpora/sample/app.yaml").write_text(yaml.safe_dump(recipe))
     splits = {"train": ["lz", "json"], "validation": ["codec"], "test": ["calc", "app"]}
     (root / "own.yaml").write_text(yaml.safe_dump({"corpus": {"splits": splits}, "train": {"algorithms": ["bc"]}}))
-    run = checkout.run(*checkout.snakemake("own.yaml"))
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake("own.yaml"))
     return checkout
 
 

@@ -53,9 +53,7 @@ def ran(root, case: dict) -> Checkout:
     (root / "libclrjit.so").touch()
     (root / "methods.mch").write_text(json.dumps(make_collection(120, 0)))
     (root / "small.yaml").write_text(yaml.safe_dump({**SMALL, **case}))
-    run = checkout.start(*snakemake("small.yaml"))
-    output, _ = run.communicate(timeout=900)
-    assert run.returncode == 0, output[-3000:]
+    checkout.succeed(*snakemake("small.yaml"), timeout=900)
     return checkout
 
 
@@ -77,8 +75,7 @@ def test_recorded_methods_come_to_their_report(jit):
         rows = pq.read_table(folder / "evaluation" / f"{learner}-s0.parquet").to_pylist()
         assert len(rows) > 20
         assert not [row for row in rows if row["failure"]]
-    run = jit.run("mlgo", "report", "cse", "--json")
-    assert run.returncode == 0, run.stderr
+    jit.succeed("mlgo", "report", "cse", "--json")
     assert not jit.processes()
 
 
@@ -105,9 +102,7 @@ def test_the_same_inputs_give_the_same_bytes_on_any_number_of_workers(jit, tmp_p
     before = {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
     shutil.rmtree(folder)
     shutil.rmtree(jit.root / "data" / "work" / "checkpoints")
-    run = jit.start(*["1" if word == "2" else word for word in snakemake("small.yaml")])
-    output, _ = run.communicate(timeout=900)
-    assert run.returncode == 0, output[-3000:]
+    jit.succeed(*["1" if word == "2" else word for word in snakemake("small.yaml")], timeout=900)
     assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before
 
 
@@ -118,8 +113,7 @@ def test_a_sweep_of_two_points_comes_to_its_page(jit):
             {"sweep": {"learners": ["es"], "points": {"es.step_size": [0.05, 0.1]}}, "evaluate": {"splits": ["test"]}}
         )
     )
-    output, _ = (run := jit.start(*snakemake("small.yaml", "points.yaml", "--", "sweep"))).communicate(timeout=900)
-    assert run.returncode == 0, output[-3000:]
+    jit.succeed(*snakemake("small.yaml", "points.yaml", "--", "sweep"), timeout=900)
     record = json.loads((jit.root / "data/sweep/sweep.json").read_text())
     assert [one["name"] for one in record["points"]] == ["es,es.step_size=0.05", "es,es.step_size=0.1"]
     for one in record["points"]:
@@ -140,11 +134,9 @@ def test_dvc_gives_the_same_bytes(jit, tmp_path):
     for name in ("libclrjit.so", "methods.mch"):
         shutil.copy(jit.root / name, tmp_path)
     shutil.copy(jit.root / "small.yaml", tmp_path / "config" / "presets")
-    assert checkout.run("mlgo", "config", "use", "small").returncode == 0
-    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
-        assert checkout.run(*command).returncode == 0
-    run = checkout.run("dvc", "repro", "workflow/choices/dvc.yaml")
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed("mlgo", "config", "use", "small")
+    checkout.commit()
+    checkout.succeed("dvc", "repro", "workflow/choices/dvc.yaml")
     folders = [root / "data" / "cse" for root in (tmp_path, jit.root)]
     files = [{path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()} for folder in folders]
     found = [{name: path.read_bytes() for name, path in one.items() if path.name != ".gitignore"} for one in files]
@@ -157,8 +149,7 @@ def test_every_learner_has_its_way_to_the_report(learner, tmp_path):
     checkout = Checkout(tmp_path)
     start = {"es": {"start": "bc"}, "ppo": {"start": "bc"}, "train": {"algorithms": ["bc", learner]}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**JIT, **start}))
-    run = checkout.run(*snakemake("small.yaml", "--dry-run"))
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = checkout.succeed(*snakemake("small.yaml", "--dry-run"))
     assert f"train_{learner}" in run.stdout
 
 
@@ -166,9 +157,7 @@ def test_points_with_other_labels_have_a_baseline_of_their_own(tmp_path):
     checkout = Checkout(tmp_path)
     sweep = {"sweep": {"learners": ["es"], "points": {"cse.max_trials": [64, 32]}}, "es": {"start": "bc"}}
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**JIT, **sweep}))
-    run = checkout.run(*snakemake("small.yaml", "--dry-run", "--", "sweep"))
-    assert run.returncode == 0, run.stdout + run.stderr
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    jobs = checkout.jobs(*snakemake("small.yaml", "--dry-run", "--", "sweep"))
     assert jobs == {
         **{"enumerate_cse": "2", "label_cse": "2", "train_point": "4", "evaluate_point": "2"},
         **{"report_sweep": "1", "sweep": "1", "total": "12"},

@@ -23,8 +23,7 @@ def embedded(tmp_path_factory):
     """A checkout in which the pipeline has run with embeddings."""
     checkout = Checkout(tmp_path_factory.mktemp("embedded"))
     (checkout.root / "small.yaml").write_text(SMALL)
-    run = checkout.run(*checkout.snakemake("small.yaml", "--", "all", "export"))
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake("small.yaml", "--", "all", "export"))
     return checkout
 
 
@@ -46,8 +45,7 @@ def test_nothing_is_exported(embedded):
 
 def test_tools_take_the_vocabulary_from_the_policy(embedded):
     policy = ["--policy", "data/policies/marginal-s0"]
-    found = embedded.run("mlgo", "compile", "data/sample/json/parser.cpp", *policy, "--json")
-    assert found.returncode == 0, found.stderr
+    found = embedded.succeed("mlgo", "compile", "data/sample/json/parser.cpp", *policy, "--json")
     assert json.loads(found.stdout)["questions"] > 0
     driven = embedded.run("mlgo", "cc", *policy, "--", "-Oz", "-c", "data/sample/lz/match.c", "-o", "match.o")
     assert (driven.returncode, (embedded.root / "match.o").exists()) == (0, True)
@@ -58,8 +56,7 @@ def test_tools_take_the_vocabulary_from_the_policy(embedded):
 def scored(checkout: Checkout, *options: str) -> str:
     """What a run says that scores the corpus with embeddings from a file."""
     (checkout.root / "file.yaml").write_text(SMALL.replace("random-4", "own.json"))
-    run = checkout.run(*checkout.snakemake("file.yaml", *options, "--", "data/baseline/scores.parquet"))
-    assert run.returncode == 0, run.stderr[-3000:]
+    run = checkout.succeed(*checkout.snakemake("file.yaml", *options, "--", "data/baseline/scores.parquet"))
     return run.stdout + run.stderr
 
 

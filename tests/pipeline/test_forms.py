@@ -17,8 +17,7 @@ def run(request, tmp_path_factory):
     (checkout.root / "form.yaml").write_text(
         f"corpus: {{form: {request.param}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
     )
-    ended = checkout.run(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "form.yaml"))
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "form.yaml"))
     return request.param, checkout.root / "data"
 
 
@@ -50,8 +49,7 @@ train: {algorithms: [marginal]}
 def test_a_training_project_in_several_forms(tmp_path):
     checkout = Checkout(tmp_path)
     (checkout.root / "mixed.yaml").write_text(MIXED)
-    ended = checkout.run(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "mixed.yaml"))
-    assert ended.returncode == 0, ended.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "mixed.yaml"))
     rows = read_table(checkout.root / "data/corpus/modules.parquet", MODULES).to_pylist()
     taken = [(row["project"], row["module"]) for row in rows if not row["skip_reason"]]
     sources = {name for project, name in taken if project == "json"}

@@ -31,8 +31,7 @@ def holds_tensorflow(process: int) -> bool:
 @pytest.mark.parametrize("learner", LEARNERS)  # 15 and 45 seconds
 def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     calm, killed = f"{learner}-calm", f"{learner}-killed"
-    whole = finished.run(*command(finished, learner, calm, 1))
-    assert whole.returncode == 0, whole.stderr[-3000:]
+    finished.succeed(*command(finished, learner, calm, 1))
     run = finished.start(*command(finished, learner, killed, 2), start_new_session=True)
     checkpoints = finished.root / "data" / killed / "work/checkpoints"
     end = time.monotonic() + 100
@@ -48,8 +47,7 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     assert run.returncode == -signal.SIGKILL
     assert len(members) >= 3
     assert learners == {run.pid}  # no worker among them
-    resumed = finished.run(*command(finished, learner, killed, 2))
-    assert resumed.returncode == 0, resumed.stderr[-3000:]
+    finished.succeed(*command(finished, learner, killed, 2))
     folders = [finished.root / "data" / name / f"{learner}-s0" for name in (calm, killed)]
     files = [{path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in folders]
     assert files[0] == files[1]
@@ -76,8 +74,7 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
 @pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_log_counts_compiles_without_trees(finished, learner):
-    run = finished.run(*command(finished, learner, f"{learner}-treeless", 2, trees=False))
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*command(finished, learner, f"{learner}-treeless", 2, trees=False))
     work = finished.root / "data" / f"{learner}-treeless" / "work"
     cost = read_cost(work, f"{learner}-s0")
     assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == cost.compiles == cost.evaluations > 0

@@ -68,8 +68,7 @@ def allocating(case, tmp_path_factory):
     """A checkout in which the pipeline has run for a task in register allocation."""
     checkout = Checkout(tmp_path_factory.mktemp("allocating"))
     (checkout.root / "small.yaml").write_text(SMALL)
-    run = checkout.run(*command(checkout, case))
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*command(checkout, case))
     return checkout
 
 
@@ -122,8 +121,7 @@ def test_the_report_speaks_of_costs(allocating, case):
     assert "Self-test" not in page
     metrics = json.loads((allocating.root / "data/report/comparisons.json").read_text())
     assert {"spill_cost_geomean_gain_percent", "text_geomean_gain_percent"} <= set(metrics["test"]["es-s0"])
-    run = allocating.run("mlgo", "report")
-    assert run.returncode == 0, run.stderr
+    allocating.succeed("mlgo", "report")
 
 
 def test_second_run_has_nothing_to_do(allocating, case):
@@ -152,17 +150,14 @@ def test_programs_run_under_all_policies(allocating, case):
         find_valgrind()
     except ToolchainError as error:
         pytest.skip(str(error))
-    run = allocating.run(*command(allocating, case, "--", "programs"))
-    assert run.returncode == 0, run.stderr[-3000:]
+    allocating.succeed(*command(allocating, case, "--", "programs"))
     rows = read_table(allocating.root / "data/execution/programs.parquet", PROGRAMS).to_pylist()
     assert {"heuristic", *case.references[:2], "random-0", "bc-s0", "es-s0"} <= {row["contender"] for row in rows}
     assert all(row["right"] for row in rows)
-    shown = allocating.run("mlgo", "report", "programs", "--markdown", "page.md")
-    assert shown.returncode == 0, shown.stderr
+    allocating.succeed("mlgo", "report", "programs", "--markdown", "page.md")
     assert "| all | es-s0 |" in (allocating.root / "page.md").read_text()
     # The report is no reason to run programs, but is made anew with what they show.
-    run = allocating.run(*command(allocating, case))
-    assert run.returncode == 0, run.stderr[-3000:]
+    allocating.succeed(*command(allocating, case))
     assert "Here is the truth about" in (allocating.root / "data/report/report.html").read_text()
     again = allocating.run(*command(allocating, case, "--dry-run"))
     assert "Nothing to be done" in again.stdout + again.stderr

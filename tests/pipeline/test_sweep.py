@@ -45,32 +45,21 @@ def copy_of(finished, folder) -> Checkout:
 def swept(finished, tmp_path_factory) -> Checkout:
     checkout = copy_of(finished, tmp_path_factory.mktemp("sweep"))
     (checkout.root / "sweep.yaml").write_text(yaml.safe_dump(SWEEP))
-    output, _ = (process := checkout.start(*snakemake(checkout))).communicate(timeout=800)
-    assert process.returncode == 0, output[-3000:]
+    checkout.succeed(*snakemake(checkout), timeout=800)
     return checkout
 
 
 def test_corpus_and_baseline_of_the_default_run_are_used(finished, tmp_path):
     path = tmp_path / "sweep.yaml"
     path.write_text(yaml.safe_dump(SWEEP))
-    run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
-    assert run.returncode == 0, run.stderr
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
-    assert jobs == {
-        "train_point": "4",
-        "evaluate_point": "4",
-        "report_sweep": "1",
-        "sweep": "1",
-        "total": "10",
-    }
+    jobs = finished.jobs(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
+    assert jobs == {"train_point": "4", "evaluate_point": "4", "report_sweep": "1", "sweep": "1", "total": "10"}
 
 
 def test_another_level_has_a_corpus_and_a_baseline_of_its_own(finished, tmp_path):
     path = tmp_path / "sweep.yaml"
     path.write_text(yaml.safe_dump({"sweep": {"points": {"compile.optimization": ["-Oz", "-Os"]}}}))
-    run = finished.run(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
-    assert run.returncode == 0, run.stderr
-    jobs = dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+    jobs = finished.jobs(*finished.snakemake(str(path), "--dry-run", "--", "sweep"))
     assert (jobs["build_project"], jobs["score_project"], jobs["merge_baseline"]) == ("8", "8", "1")
     assert (jobs["train_point"], jobs["evaluate_point"]) == ("4", "2")
 
@@ -106,8 +95,7 @@ def test_every_point_is_there_and_the_one_that_failed_is_told(swept):
         assert (one["test"]["modules"], one["validation"]["modules"]) == (6, 6)
     page = (swept.root / "data/sweep/sweep.html").read_text()
     assert "the mean policy has left the range of numbers; lower es.step_size" in page[page.index("<main>") :]
-    run = swept.run("mlgo", "report", "sweep")
-    assert run.returncode == 0, run.stderr
+    run = swept.succeed("mlgo", "report", "sweep")
     assert "es,es.step_size=1e+300-s0 failed: the mean policy has left the range" in run.stdout
     assert swept.processes() == []
 
@@ -117,9 +105,7 @@ def test_a_second_run_has_nothing_to_do_and_a_forced_one_gives_the_same_bytes(sw
     run = swept.run(*snakemake(swept, "--dry-run"))
     assert "Nothing to be done" in run.stdout + run.stderr
     before = hashes(swept.root / "data/sweep")
-    process = swept.start(*snakemake(swept, "--forcerun", "train_point"))
-    output, _ = process.communicate(timeout=800)
-    assert process.returncode == 0, output[-3000:]
+    swept.succeed(*snakemake(swept, "--forcerun", "train_point"), timeout=800)
     assert hashes(swept.root / "data/sweep") == before
 
 
@@ -128,17 +114,9 @@ def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tm
     together, alone = 0, 0
     for name in ("es,es.step_size=0.05", "es,es.step_size=0.1"):
         lone = copy_of(finished, tmp_path / name)
-        process = lone.start(
-            *["snakemake", "--workflow-profile", "workflow/profiles/default", "--cores", "2"],
-            *[
-                "--configfile",
-                str(swept.root / f"data/sweep/points/{name}.yaml"),
-                "--",
-                "data/policies/es-s0/weights.npy",
-            ],
-        )
-        output, _ = process.communicate(timeout=600)
-        assert process.returncode == 0, output[-3000:]
+        preset = str(swept.root / f"data/sweep/points/{name}.yaml")
+        command = ["snakemake", "--workflow-profile", "workflow/profiles/default", "--cores", "2"]
+        lone.succeed(*command, "--configfile", preset, "--", "data/policies/es-s0/weights.npy", timeout=600)
         for file in ("weights.npy", "policy.json", "history.csv", "failures.parquet"):
             one, other = lone.root / "data/policies/es-s0", swept.root / f"data/sweep/policies/{name}-s0"
             assert (one / file).read_bytes() == (other / file).read_bytes()
@@ -176,8 +154,7 @@ def test_a_study_that_was_killed_is_the_one_that_was_not(finished, tmp_path):
         folder = checkout.root / "data/sweep"
         for batch in killed_at:
             kill_at_batch(checkout, batch)
-        output, _ = (process := checkout.start(*snakemake(checkout))).communicate(timeout=800)
-        assert process.returncode == 0, output[-3000:]
+        checkout.succeed(*snakemake(checkout), timeout=800)
         found.append(hashes(folder))
         assert "Nothing to be done" in (run := checkout.run(*snakemake(checkout, "--dry-run"))).stdout + run.stderr
     assert found[0] == found[1]
@@ -202,15 +179,13 @@ def wait_for_queue(checkout: Checkout, count: int, seconds: float) -> str:
 @pytest.mark.timeout(2400)
 def test_experiments_of_dvc_share_their_trees_and_give_the_results_of_lone_ones(tmp_path):
     checkout = Checkout(tmp_path / "main")
-    assert checkout.run("mlgo", "config", "use", "tiny").returncode == 0
+    checkout.succeed("mlgo", "config", "use", "tiny")
     path = checkout.root / "config/config.yaml"
     config = yaml.safe_load(path.read_text())
     config["train"]["algorithms"] = ["bc", "es"]
     path.write_text(yaml.safe_dump(config, sort_keys=False))
-    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
-        assert checkout.run(*command).returncode == 0
-    output, _ = (process := checkout.start("dvc", "repro", "baseline")).communicate(timeout=600)
-    assert process.returncode == 0, output[-3000:]
+    checkout.commit()
+    checkout.succeed("dvc", "repro", "baseline", timeout=600)
 
     sizes = {}
     for size in ("0.05", "0.3"):
@@ -222,7 +197,7 @@ def test_experiments_of_dvc_share_their_trees_and_give_the_results_of_lone_ones(
     loop.write_text("raise RuntimeError('edited after the experiments were queued')\n")
     checkout.environment["MLGO_CORES"] = "1"
     try:
-        assert checkout.run("dvc", "queue", "start", "-j", "2").returncode == 0
+        checkout.succeed("dvc", "queue", "start", "-j", "2")
         status = wait_for_queue(checkout, 2, 1200)
     finally:
         checkout.run("dvc", "queue", "stop", "--kill")
@@ -245,11 +220,9 @@ def test_experiments_of_dvc_share_their_trees_and_give_the_results_of_lone_ones(
         config["es"]["step_size"] = float(size)
         (lone.root / "config/config.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
         command = ["snakemake", "--workflow-profile", "workflow/profiles/default", "-s", "workflow/rules/train.smk"]
-        output, _ = (process := lone.start(*command, "--cores", "2")).communicate(timeout=600)
-        assert process.returncode == 0, output[-3000:]
+        lone.succeed(*command, "--cores", "2", timeout=600)
         alone[name] = read_cost(lone.root / "data/work", "es-s0").compiles
-        applied = checkout.run("dvc", "exp", "apply", name)
-        assert applied.returncode == 0, applied.stderr
+        checkout.succeed("dvc", "exp", "apply", name)
         assert hashes(checkout.root / "data/policies") == hashes(lone.root / "data/policies")
     assert all(shared[name] <= alone[name] for name in sizes)
     assert sum(shared.values()) < sum(alone.values())

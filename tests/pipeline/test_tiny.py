@@ -49,10 +49,9 @@ def test_every_test_program_is_linked_under_everyone(finished):
 
 def test_a_finished_policy_on_the_corpus_has_the_figures_of_the_run(finished):
     options = ("--preset", "config/presets/tiny.yaml", "--workers", "2", "--output", "data/work/again", "--json")
-    run = finished.run(
+    run = finished.succeed(
         *("mlgo", "evaluate", "--policy", "data/policies/es-s0", "--corpus", "data/corpus", "--split", "test", *options)
     )
-    assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout)
     shipped = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES).to_pylist()
     expected = [row for row in shipped if row["contender"] not in ("bc-s0", "marginal-s0")]
@@ -108,10 +107,9 @@ def test_each_export_has_a_card_and_can_be_published(finished):
         }
         assert test["answers"][0]["gain"]["value"] == pytest.approx(1 - sums[name] / sums["heuristic"])
         assert (test["answers"][0]["items"], train["answers"][0]["items"]) == ("programs", "modules")
-        run = finished.run(
+        finished.succeed(
             "mlgo", "publish", f"data/policies/{name}", "--version", "0.1.0", "-o", f"data/work/{name}.tar.zst"
         )
-        assert run.returncode == 0, run.stderr
         check = finished.run("mlgo", "publish", "--check", f"data/work/{name}.tar.zst", "--json")
         forms = sum(
             len(json.loads((finished.root / f"data/export/{name}/parity.json").read_text())[one]["files"])
@@ -121,23 +119,20 @@ def test_each_export_has_a_card_and_can_be_published(finished):
 
 
 def test_second_run_has_nothing_to_do(finished):
-    run = finished.run(*finished.snakemake("--dry-run"))
-    assert run.returncode == 0
+    run = finished.succeed(*finished.snakemake("--dry-run"))
     assert "Nothing to be done" in run.stdout + run.stderr
 
 
 def test_rules_run_in_an_environment_that_is_not_activated(finished):
     before = finished.hashes()
     snakemake, *options = finished.snakemake("--forcerun", "make_report", "--", "report")
-    run = finished.run("env", f"PATH={os.defpath}", f"{Path(sys.executable).parent}/{snakemake}", *options)
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = finished.succeed("env", f"PATH={os.defpath}", f"{Path(sys.executable).parent}/{snakemake}", *options)
     assert "1 of" in run.stdout + run.stderr
     assert finished.hashes() == before
 
 
 def test_report_is_said(finished):
-    run = finished.run("mlgo", "report")
-    assert run.returncode == 0
+    run = finished.succeed("mlgo", "report")
     assert "data/report/report.html" in run.stdout
     assert run.stdout.startswith("What ships is ")
     assert "in total under marginal-s0 than under -Oz" in run.stdout
@@ -146,8 +141,7 @@ def test_report_is_said(finished):
 
 
 def test_scoreboard_counts_what_the_compile_host_counted(finished):
-    run = finished.run("mlgo", "report", "scoreboard", "--json")
-    assert run.returncode == 0, run.stderr
+    run = finished.succeed("mlgo", "report", "scoreboard", "--json")
     found = {one["learner"]: one for one in json.loads(run.stdout)}
     assert sorted(found) == ["bc", "es", "marginal"]
     assert found["es"]["evaluations"] == 44  # 4 validations, then twice 4 candidates on 4 modules and 4 validations
@@ -158,8 +152,7 @@ def test_scoreboard_counts_what_the_compile_host_counted(finished):
 
 
 def test_the_doctor_finds_a_finished_run_in_order(finished):
-    run = finished.run("mlgo", "doctor", "--json")
-    assert run.returncode == 0, run.stdout
+    run = finished.succeed("mlgo", "doctor", "--json")
     (check,) = [one for one in json.loads(run.stdout)["checks"] if one["name"] == "older settings"]
     assert check["detail"] == "left nothing"
 
@@ -177,11 +170,9 @@ def test_unknown_key_is_one_clear_message(finished):
 @pytest.mark.slow
 def test_dvc_gives_the_same_bytes(finished, tmp_path):
     checkout = Checkout(tmp_path)
-    assert checkout.run("mlgo", "config", "use", "tiny").returncode == 0
-    for command in (["git", "init", "-q"], ["git", "add", "-A"], ["git", "commit", "-qm", "copy"]):
-        assert checkout.run(*command).returncode == 0
-    run = checkout.run("dvc", "repro")
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed("mlgo", "config", "use", "tiny")
+    checkout.commit()
+    checkout.succeed("dvc", "repro")
     assert checkout.hashes() == finished.hashes()
     again = checkout.run("dvc", "status", "dvc.yaml")  # workflow/choices has a pipeline of its own
     assert "up to date" in again.stdout
@@ -208,6 +199,5 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(finished, tmp_path, number):
         time.sleep(0.2)
     assert checkout.processes() == []
     checkout.run(*checkout.snakemake("--unlock"))
-    run = checkout.run(*checkout.snakemake())
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*checkout.snakemake())
     assert checkout.hashes() == finished.hashes()

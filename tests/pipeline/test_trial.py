@@ -27,16 +27,14 @@ def jobs(output: str) -> dict[str, str]:
 def test_a_captured_project_is_one_job_whatever_else_is_outdated(with_project):
     # Without the preset every corpus, baseline and policy of the copy is outdated.
     options = ("--workflow-profile", "workflow/profiles/default", "--cores", "2", "--dry-run")
-    run = with_project.run("snakemake", *options, "--", CAPTURED)
-    assert run.returncode == 0, run.stderr
+    run = with_project.succeed("snakemake", *options, "--", CAPTURED)
     assert jobs(run.stdout + run.stderr) == {"try_policy": "1", "total": "1"}
 
 
 def test_a_project_of_a_recipe_is_built_alone(with_project):
-    run = with_project.run(
+    run = with_project.succeed(
         *with_project.snakemake("--dry-run", "--config", "seed=9", "--", "data/trial/lz/evaluation/es-s0/report.html")
     )
-    assert run.returncode == 0, run.stderr
     assert jobs(run.stdout + run.stderr) == {"build_project": "1", "try_policy": "1", "total": "2"}
 
 

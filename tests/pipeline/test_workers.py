@@ -27,8 +27,7 @@ def outcome(checkout, name: str) -> dict[str, bytes]:
 
 
 def train(checkout, name: str, cores: int, **options) -> dict[str, bytes]:
-    run = checkout.run(*command(checkout, name, cores, **options))
-    assert run.returncode == 0, run.stderr[-3000:]
+    checkout.succeed(*command(checkout, name, cores, **options))
     return outcome(checkout, name)
 
 
