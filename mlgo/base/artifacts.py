@@ -56,7 +56,6 @@ def feature_array(spec: TensorSpec, payloads: np.ndarray, start: int = 0) -> pa.
     """One feature of many observations: numbers, or lists of them.
 
     Args:
-        spec: of the feature.
         payloads: raw observations, uint8 [num, payload_bytes].
         start: first byte of the feature in each.
     """
@@ -352,7 +351,6 @@ def steps_schema(features: Mapping[str, pa.DataType], action: pa.DataType) -> pa
 
     Args:
         features: types of what is observed by name, lists for those of several columns.
-        action: type of the answer.
     """
     return _schema(
         _field("episode", pa.int64(), "number of the episode in this file, from 0"),
@@ -480,10 +478,8 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[
     """Write a table as Parquet, checked against its schema, provenance in the file's metadata.
 
     Args:
-        path: file to replace.
         table: rows, columns in any order.
         schema: required columns; also fixes their order.
-        origin: provenance, see `provenance`.
     """
     try:
         table = table.select(schema.names).cast(schema.remove_metadata())
@@ -509,13 +505,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema, origin
 
 
 class TableWriter:
-    """Writes a table part by part, each a row group; the file gets its name when it is closed, whole or not at all.
-
-    Args:
-        path: file to replace.
-        schema: required columns and their order.
-        origin: provenance, see `provenance`.
-    """
+    """Writes a table part by part, each a row group; the file gets its name when it is closed, whole or not at all."""
 
     def __init__(self, path: Path, schema: pa.Schema, origin: Mapping[str, Any]) -> None:
         self._path, self._schema = path, schema.remove_metadata()
@@ -555,9 +545,7 @@ def read_table(
     """Read a Parquet artifact.
 
     Args:
-        path: file to read.
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
-        columns: when given, read only these.
         filters: when given, read only rows that fit, as `pyarrow.parquet.read_table` takes them.
     """
     with _readable(path):
@@ -577,9 +565,7 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
     """Rows of a Parquet artifact, a row group in memory at a time.
 
     Args:
-        path: file to read.
         schema: every column of it must be there with its type.
-        columns: which to read.
     """
     with _readable(path), pq.ParquetFile(path) as file:
         for field in schema:
@@ -594,11 +580,9 @@ def rows_where(
     """Rows of a Parquet artifact whose key is wanted; only row groups that hold such rows are read, one at a time.
 
     Args:
-        path: file to read.
         schema: every column of it must be there with its type.
         key: a column of text.
         wanted: its values.
-        columns: which to read.
     """
     values = sorted(wanted)
     with _readable(path), pq.ParquetFile(path) as file:

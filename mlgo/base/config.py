@@ -36,11 +36,7 @@ def unique(values: list[Any]) -> list[Any]:
 
 
 def judged_split(splits: Iterable[str]) -> str:
-    """The split that a run is judged on: test if anything of it is there, else validation.
-
-    Args:
-        splits: of what is there.
-    """
+    """The split that a run is judged on: test if anything of it is there, else validation."""
     return "test" if "test" in splits else "validation"
 
 
@@ -546,7 +542,6 @@ def parse_section(section: type[SectionType], values: Any, source: str = "") -> 
     """Validate one section.
 
     Args:
-        section: what it should be.
         values: as JSON and YAML give them.
         source: named in messages; by default the section's class.
     """
@@ -567,7 +562,6 @@ class Settings:
     reads besides is then missing, so a rule cannot forget to run again when a setting changes.
 
     Args:
-        values: nested mapping.
         source: files that it comes from, for messages.
     """
 
@@ -606,8 +600,6 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
     """Write some settings to a file that is named by what they are.
 
     Args:
-        folder: of such files.
-        values: a whole configuration.
         keys: dotted names of what to write, sections or single settings.
 
     Returns:

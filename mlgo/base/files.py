@@ -50,7 +50,6 @@ def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
     """Read the array of an ``.npy`` file; never takes more memory than the file is long.
 
     Args:
-        path: file to read.
         max_bytes: size above which the file is not read.
 
     Returns:
@@ -122,7 +121,6 @@ class Draft:
 
     Args:
         target: path when it is finished; a folder is replaced as a whole.
-        is_folder: what it is.
     """
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:

@@ -33,7 +33,6 @@ class ImportGraph:
         """Files that a program imports, itself apart, sorted; paths are relative to the folder with ``mlgo/``.
 
         Args:
-            program: path of a Python file.
             registered: beginnings of the modules that count where a registry names them.
         """
         found: set[str] = set()

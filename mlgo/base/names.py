@@ -32,7 +32,6 @@ class PolicyName(NamedTuple):
 
     Attributes:
         learner: what trained it; in a sweep the name of the point.
-        seed: of the training.
     """
 
     learner: str

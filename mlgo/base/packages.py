@@ -20,14 +20,7 @@ _KINDS = {"sdist": "source distribution", "wheel": "wheel"}
 
 @dataclass(frozen=True)
 class Package:
-    """One file of the index.
-
-    Attributes:
-        name: project on the index.
-        version: its version.
-        sha256: hash of the file.
-        kind: source distribution or wheel.
-    """
+    """One file of the index."""
 
     name: str
     version: str
@@ -49,7 +42,6 @@ def fetch_package(package: Package, cache_dir: Path) -> Path:
     The index is the one that pip would use by its environment (``PIP_INDEX_URL``), else the public one.
 
     Args:
-        package: what to fetch.
         cache_dir: folder of downloads, shared by all runs.
     """
     cached = sorted(cache_dir.glob(f"{package.sha256}-*"))

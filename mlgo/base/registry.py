@@ -83,8 +83,6 @@ class Problem(Protocol):
 
     Attributes:
         name: of ``task`` in the configuration, and of policies and artifacts.
-        kind: what is learnt on.
-        title: of its report.
         environment: ``module:function`` that makes its Gymnasium environment.
         environment_arguments: of that function.
     """
@@ -105,14 +103,9 @@ class Problem(Protocol):
     def environment_arguments(self) -> Mapping[str, str]: ...
 
 
-def _built_in() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for package in ("mlgo.host.tasks", "mlgo.jit"):
-        found.update(import_module(package).PROBLEMS)
-    return found
-
-
-PROBLEMS: Registry[Problem] = Registry("mlgo.problems", "task", _built_in())
+_PACKAGES = ("mlgo.host.tasks", "mlgo.jit")
+_BUILT_IN = {name: place for package in _PACKAGES for name, place in import_module(package).PROBLEMS.items()}
+PROBLEMS: Registry[Problem] = Registry("mlgo.problems", "task", _BUILT_IN)
 """All problems."""
 
 
@@ -159,7 +152,6 @@ def training_chain(learner: str, config: Mapping[str, Any]) -> list[str]:
     """Learners that a training follows from, the first first, itself last.
 
     Args:
-        learner: name.
         config: a whole configuration as plain values, checked.
     """
     chain = [learner]

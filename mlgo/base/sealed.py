@@ -67,7 +67,6 @@ class Identity:
     """What a recipe makes a project of.
 
     Attributes:
-        recipe: its file.
         names: of the file, of the project on the package index, and of a wheel that was captured; canonical.
         sha256: of the source distribution; empty where none is named.
     """
@@ -98,10 +97,6 @@ def check_corpus(config: Config, sealed: Path = SEALED) -> None:
     """Refuse a corpus with a project in two splits, or with one of the sealed test set.
 
     A recipe that is not there names nothing else than its file does; the stage that builds the project misses it.
-
-    Args:
-        config: the configuration.
-        sealed: the list.
     """
     check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump(), sealed)
 

@@ -30,9 +30,6 @@ def sample(
     """Draw ``count`` items without replacement, in their given order; all of them when there are no more.
 
     Args:
-        items: what to draw from.
-        count: how many.
-        seed: root seed of the run.
         names: path of the purpose, see `generator`.
         turns: group of each item, if groups take turns: then each gives as many as any other, or all it has. Without
             them each item is as likely as any other.

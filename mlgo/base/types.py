@@ -28,13 +28,7 @@ MAX_TENSOR_BYTES = 1 << 24
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """Name, element type and shape of one tensor on the wire.
-
-    Attributes:
-        name: feature or advice name.
-        dtype: NumPy dtype of the elements.
-        shape: dimensions, row-major.
-    """
+    """Name, element type and shape of one tensor on the wire."""
 
     name: str
     dtype: np.dtype[Any]

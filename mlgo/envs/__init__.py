@@ -26,9 +26,7 @@ def make(problem: str, flatten: bool = False, **arguments: Any) -> gymnasium.Env
     """Make the environment of a problem; the problem is imported only now.
 
     Args:
-        problem: name.
         flatten: observations become one vector, see `vector.VectorObservation`.
-        arguments: of the environment.
     """
     from mlgo.envs.env import CompileEnv
     from mlgo.envs.vector import VectorObservation

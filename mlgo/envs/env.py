@@ -96,7 +96,12 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         )
         self.toolchain = find_toolchain(toolchain, target)
         self.header = probe_channel(self.toolchain, self.task, self.settings)
-        self._store = self._open(Path(trees)) if trees is not None else None
+        self._store: ReplayStore | None = None
+        if trees is not None:
+            assert self.header.advice is not None
+            if not is_discrete(self.header.advice):
+                raise ConfigError(f"trees: answers of task {task} are continuous and hardly repeat, so trees hold none")
+            self._store = ReplayStore(Path(trees), tree_key(self.toolchain, self.task, self.settings))
         hides = self.task.default is not None and not self.settings.tell_heuristic
         hidden = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
         self.features = tuple(spec for spec in self.header.features if spec.name not in hidden)
@@ -128,7 +133,12 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if name not in self._problems:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
         self._begin(self._problems[name])
-        self._compile = self._start()
+        how = self.toolchain, self.task
+        if self._store is not None:
+            self._compile = RecalledCompile(self._store, *how, self.problem, self.settings)
+        else:
+            told = self.tells_heuristic
+            self._compile = LiveCompile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=told)
         self._event = self._compile.ask()
         return self._see()
 
@@ -201,24 +211,10 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         """Whether ``info`` holds the built-in decision; trees hold questions without it."""
         return self.task.default is not None and self._store is None
 
-    def _open(self, trees: Path) -> ReplayStore:
-        assert self.header.advice is not None
-        if not is_discrete(self.header.advice):
-            name = self.task.name
-            raise ConfigError(f"trees: answers of task {name} are continuous and hardly repeat, so trees hold none")
-        return ReplayStore(trees, tree_key(self.toolchain, self.task, self.settings))
-
     def _begin(self, problem: ModuleProblem) -> None:
         self.problem, self._given = problem, 0.0
         self._lines: list[str] = []
         self._answers, self._rewards = array("d"), array("d")
-
-    def _start(self) -> LiveCompile | RecalledCompile:
-        if self._store is not None:
-            return RecalledCompile(self._store, self.toolchain, self.task, self.problem, self.settings)
-        return LiveCompile(
-            self.toolchain, self.task, self.problem.bitcode, self.settings, with_heuristic_feature=self.tells_heuristic
-        )
 
     def _see(self) -> tuple[Observation, Info]:
         """What is asked, all zeros when nothing is; and what to know beside it."""

@@ -111,17 +111,18 @@ def choose_settings(
     Args:
         task: decision problem; its first objective is the default, and for those in code generation ``-O2`` is. An
             environment runs no programs: of a task that does, text is the objective, at ``-O2``.
-        baseline: folder that the pipeline made.
-        settings: given by the user, all together.
-        objective: given by the user alone.
-        optimization: given by the user alone.
     """
     if settings is not None and (objective or optimization):
         raise ConfigError("settings= holds objective and optimization; do not give them a second time")
     runs = task.measure.of_run
     own = {"objective": DEFAULT.name if runs else task.measure.name}
     own |= {"optimization": "-O2"} if task.in_code_generation or runs else {}
-    measured = _measured_with(baseline, task) if baseline is not None else {}
+    measured: Row = {}
+    if baseline is not None:
+        other, origin = baseline_origin(baseline)
+        if other.name != task.name:
+            raise ConfigError(f"{baseline} was measured for task {other.name}, this environment is of task {task.name}")
+        measured = {name: one for name, one in origin.get("compile", {}).items() if name in CompileConfig.model_fields}
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
         values = DEFAULT_COMPILE.model_dump() | own | measured | asked
@@ -140,10 +141,3 @@ def choose_settings(
 
 _DECIDING = ("optimization", "size_stop_factor")
 """Settings that decide what a compile comes to; the others only bound it."""
-
-
-def _measured_with(baseline: Path, task: Task) -> Row:
-    measured, origin = baseline_origin(baseline)
-    if measured.name != task.name:
-        raise ConfigError(f"{baseline} was measured for task {measured.name}, this environment is of task {task.name}")
-    return {name: value for name, value in origin.get("compile", {}).items() if name in CompileConfig.model_fields}

@@ -20,9 +20,7 @@ def draw_episode(
     the same for ten questions and for a hundred thousand.
 
     Args:
-        title: name of the module.
         answers: float64 [num_answers].
-        rewards: float64 [num_answers], of each answer.
         words: what is drawn above the rewards, and over what.
 
     Returns:

@@ -35,9 +35,6 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
     It goes around the environment itself, and wrappers that change observations around it. The file appears when the
     environment is closed, whole or not at all; a second environment needs a path of its own. An episode that is left
     before its end is kept as far as it went.
-
-    Args:
-        env: a `CompileEnv`.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any], path: str | Path) -> None:
@@ -187,7 +184,8 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         self._next, self._step = (number + 1) % self.num_episodes, 0
         table = read_table(self._path, filters=[("episode", "==", number)])
         names = {spec.name for spec in self.features}
-        self._columns = {spec.name: _numbers(table[spec.name]).reshape(-1, *spec.shape) for spec in self.features}
+        flat = {name: pc.list_flatten(table[name]) if _is_list(table[name]) else table[name] for name in names}
+        self._columns = {one.name: flat[one.name].to_numpy().reshape(-1, *one.shape) for one in self.features}
         self._rows = table.drop_columns(list(names)).to_pylist()
         return self._see()
 
@@ -303,12 +301,8 @@ def _difference(recorded: RecordedEnv, env: gymnasium.Env[Observation, Any], liv
     return f"{told['module']}: failure is {kinds[0]!r}, recorded {kinds[1]!r}" if kinds[0] != kinds[1] else ""
 
 
-def _numbers(column: pa.ChunkedArray) -> np.ndarray:
-    """All numbers of a column of numbers or of lists of them, flat."""
-    array = column.combine_chunks()
-    flat = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
-    numbers: np.ndarray = flat.to_numpy()
-    return numbers
+def _is_list(column: pa.ChunkedArray) -> bool:
+    return pa.types.is_fixed_size_list(column.type)
 
 
 def _said(values: np.ndarray) -> str:

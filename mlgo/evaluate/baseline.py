@@ -50,9 +50,7 @@ class Baseline:
     Attributes:
         scores: rows of ``artifacts.SCORES``, by module and advisor.
         functions: rows of ``artifacts.FUNCTIONS``, by module, advisor and function.
-        copies: what several modules of a project carry.
         trace: rows of ``artifacts.trace_schema``, by module and step; None when no module could be traced.
-        timings: rows of ``artifacts.TIMINGS``.
     """
 
     scores: list[Row]
@@ -107,8 +105,10 @@ def score_references(
     remarks: dict[str, str] = {}
     if references.is_heuristic:
         remarks = _explain_differences(host, quirks, bitcode, plain, traced)
-        if quirks.default_hides_a_feature:
-            asked = _trace_without_default(host, bitcode, asked)
+        if quirks.default_hides_a_feature:  # ask again with the same answers but without the default in its place
+            results = {key: outcome.result for key, outcome in asked.items() if outcome.result is not None}
+            again = [CompileJob(k, bitcode[k], RecordedAdvisor(one.answers), record=True) for k, one in results.items()]
+            asked = dict(zip(results, host.compile_all(again), strict=True))
     return Baseline(
         [
             _score_row(one, remarks.get(one.module.key, "") if one.advisor == references.traced else "")
@@ -141,13 +141,7 @@ def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCo
 
 
 def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[Row]:
-    """Rows of ``artifacts.FUNCTIONS``: functions with questions in their order, then others that cost anything.
-
-    Args:
-        module: what was compiled.
-        advisor: who answered.
-        result: None where the compile failed; there are no rows then.
-    """
+    """Rows of ``artifacts.FUNCTIONS``: functions with questions in their order, then others that cost anything."""
     if result is None or result.spills is None:
         return []
     costs = {one.function: one for one in result.spills}
@@ -241,15 +235,6 @@ def _cause(echo: CompileResult, inlined: int, by_echo: int) -> str:
         more = inlined - by_echo
         return f"the heuristic inlined {more} more call{'' if more == 1 else 's'}, unasked"
     return f"unexplained: {inlined} calls inlined plain, {by_echo} by echo"
-
-
-def _trace_without_default(
-    host: CompileHost, bitcode: Mapping[str, Path], echoes: Mapping[str, CompileOutcome]
-) -> dict[str, CompileOutcome]:
-    """Ask again with the same answers but without the default, which had taken another feature's place."""
-    results = {key: outcome.result for key, outcome in echoes.items() if outcome.result is not None}
-    jobs = [CompileJob(key, bitcode[key], RecordedAdvisor(one.answers), record=True) for key, one in results.items()]
-    return dict(zip(results, host.compile_all(jobs), strict=True))
 
 
 def _score_row(compiled: ReferenceCompile, remark: str) -> Row:

@@ -53,14 +53,7 @@ def baseline_origin(baseline_dir: Path) -> tuple[Task, Row]:
 def load_scored_modules(
     corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
 ) -> list[ScoredModule]:
-    """List a split's modules that compiled both plain and under the traced reference, in manifest order.
-
-    Args:
-        corpus_dir: folder with ``modules.parquet``.
-        baseline_dir: folder with ``scores.parquet``.
-        split: train, validation or test.
-        languages: only modules in these.
-    """
+    """List a split's modules that compiled both plain and under the traced reference, in manifest order."""
     path = baseline_dir / "scores.parquet"
     rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}

@@ -98,22 +98,16 @@ class CompileHost(Closing):
         for position, outcome in tqdm(done, label, total, unit="compile", disable=hidden, leave=False):
             if isinstance(outcome, WorkerLost):
                 outcome = CompileOutcome(None, "worker", str(outcome))
-            outcome = self._brought_home(outcome)
+            if outcome.learned is not None and self._trees is not None:  # of a machine that does not see our files
+                self._trees.insert(*outcome.learned)
+            if outcome.object_file is not None:
+                write_bytes(*outcome.object_file)
             self.num_asked += 1
             if not outcome.recalled:
                 self.num_compiled += 1
                 self.num_known_questions += outcome.num_known
                 self.num_questions += outcome.result.num_questions if outcome.result is not None else 0
-            yield position, outcome
-
-    def _brought_home(self, outcome: CompileOutcome) -> CompileOutcome:
-        """Keep what a machine sends back that does not see our files."""
-        if outcome.learned is not None and self._trees is not None:
-            self._trees.insert(*outcome.learned)
-        if outcome.object_file is not None:
-            path, content = outcome.object_file
-            write_bytes(path, content)
-        return replace(outcome, learned=None, object_file=None)
+            yield position, replace(outcome, learned=None, object_file=None)
 
     def close(self) -> None:
         self._pool.close()

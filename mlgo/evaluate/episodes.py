@@ -58,11 +58,9 @@ def compile_episodes(
     """Do recorded jobs.
 
     Args:
-        host: runs the compiles.
         jobs: with ``record`` set.
         read: what a module's compile teaches, for example `episode` or `function_episodes`; of jobs that say what the
             worker reads, what is made of that.
-        label: title of a progress bar; none without it.
         note: is told why each compile failed, if it did, in the order of the jobs, for example `Quarantine.note`.
 
     Returns:
@@ -81,14 +79,7 @@ def compile_episodes(
 
 
 def episode(module: str, result: CompileResult, policy: Policy, objective: str) -> Episode:
-    """What a recorded compile with discrete answers teaches, as a whole.
-
-    Args:
-        module: key of the module.
-        result: the compile.
-        policy: says how questions are seen.
-        objective: which score counts, by the names of ``compile.objective``.
-    """
+    """What a recorded compile with discrete answers teaches, as a whole."""
     inputs, answers = _questions(result, policy)
     return Episode(module, inputs, answers, result.score(objective), result.object_sha256, credit=result.credit)
 
@@ -142,11 +133,8 @@ class Inlined:
         """Take from all questions of a compile what was inlined.
 
         Args:
-            module: key of the module.
-            score: by the objective.
             inputs: [num_questions, num_features], normalised.
             answers: [num_questions], 0 or 1.
-            credit: of all questions.
         """
         answers = answers.astype(np.uint8)
         yes, digest = answers == 1, hashlib.blake2b(answers.tobytes(), digest_size=16).digest()
@@ -157,11 +145,7 @@ class Inlined:
 
 @dataclass(frozen=True)
 class InlinedReader:
-    """Reads compiles of a binary task; for `CompileJob.read`.
-
-    Attributes:
-        objective: which score counts, by the names of ``compile.objective``.
-    """
+    """Reads compiles of a binary task; for `CompileJob.read`."""
 
     normalise: Normalisation
     objective: str

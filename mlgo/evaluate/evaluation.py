@@ -45,14 +45,7 @@ class Evaluation:
 
 
 def evaluated_modules(config: EvaluateConfig, corpus_dir: Path, baseline_dir: Path, seed: int) -> list[ScoredModule]:
-    """List the modules that every contender is compiled on: by split as configured, then in manifest order.
-
-    Args:
-        config: splits, and how many modules of train.
-        corpus_dir: folder with ``modules.parquet``.
-        baseline_dir: folder with ``scores.parquet``.
-        seed: root seed of the run, chooses the modules of train.
-    """
+    """List the modules that every contender is compiled on: by split as configured, then in manifest order."""
     by_split = {split: load_scored_modules(corpus_dir, baseline_dir, split) for split in config.splits}
     if "train" in by_split:
         by_split["train"] = sample(by_split["train"], config.max_train_modules, seed, "evaluate", "train")

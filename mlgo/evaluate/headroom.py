@@ -66,14 +66,8 @@ def measure_headroom(
 
     Args:
         host: runs the compiles, with ``store`` as its memory.
-        store: response trees.
-        modules: what to compile.
-        bitcode: file by module key.
-        scores: ``artifacts.SCORES``.
         policies: searches begin with these as well as with `FIXED`; the first also answers and ranks questions.
-        config: budget and flips.
         objective: size that the search makes smaller, by the names of ``compile.objective``.
-        seed: root seed of the random groups.
         promise: which answers to flip first; those that the first policy doubts when not given.
 
     Returns:
@@ -170,7 +164,6 @@ class SearchSettings:
     """How modules are searched.
 
     Attributes:
-        flips_per_round: as of `search`.
         quirks: of the compiler. Where its own decision hides a feature, no search begins with the heuristic's answers.
     """
 

@@ -104,14 +104,17 @@ def read_episode(path: Path) -> LoggedEpisode:
     rows, origin = read_table(path, EPISODE).to_pylist(), read_provenance(path)
     try:
         (row,) = rows
-        header = parse_header(row["header"].rstrip(b"\n"))
+        header, num_bytes = parse_header(row["header"].rstrip(b"\n")), len(row["answers"])
+        width = header.advice.num_bytes if header.advice else 0
+        if not width or num_bytes % width:
+            raise ValueError(f"{num_bytes} bytes of answers of {width} bytes each")
         result = CompileResult(
             scores_of(row),
             row["object_sha256"],
             seconds=0.0,
             truncated=row["truncated"],
             header=header,
-            contexts=(("", _num_answers(header, row["answers"])),),
+            contexts=(("", num_bytes // width),),
             answers=row["answers"],
             observations=row["observations"] or b"",
         )
@@ -268,13 +271,6 @@ class _Follower:
             return advice
 
         return follow
-
-
-def _num_answers(header: Header, answers: bytes) -> int:
-    width = header.advice.num_bytes if header.advice else 0
-    if not width or len(answers) % width:
-        raise ValueError(f"{len(answers)} bytes of answers of {width} bytes each")
-    return len(answers) // width
 
 
 def _number(header: Header, advice: bytes) -> Any:

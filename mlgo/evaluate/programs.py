@@ -58,9 +58,6 @@ def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, nu
 
     Args:
         recipes: one file each, with ``path``; ``expected.txt`` lies beside the sources.
-        compiler: front end.
-        folder: for the bitcode.
-        num_threads: compiles at a time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     programs = []

@@ -162,13 +162,10 @@ def search(
     `OverridingAdvisor`. A failed compile is passed over.
 
     Args:
-        starts: advisors to begin with.
         ask: gives the questions of a compile that has been done.
-        promise: which flips come first.
         objective: size to make smaller, by the names of ``compile.objective``.
         budget: compiles at most, the starts included.
         flips_per_round: flips tried side by side; their number, not that of the workers, decides the results.
-        rng: draws the groups.
     """
     starts = list(starts[:budget])
     first = yield starts
@@ -319,27 +316,18 @@ def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:
     return list(filter(None, trials))
 
 
-def _as_compiled(
-    number: int, advisors: Sequence[OverridingAdvisor], outcomes: list[CompileOutcome]
-) -> list[CompileOutcome]:
-    return outcomes
-
-
 def run_searches(
     host: CompileHost,
     searches: Sequence[Search],
     job: Callable[[int, OverridingAdvisor], CompileJob],
     label: str = "",
-    judge: Callable[[int, Sequence[OverridingAdvisor], list[CompileOutcome]], list[CompileOutcome]] = _as_compiled,
+    judge: Callable[[int, Sequence[OverridingAdvisor], list[CompileOutcome]], list[CompileOutcome]] | None = None,
     num_threads: int = 1,
 ) -> list[SearchResult]:
     """Do many searches side by side, so that the workers always have enough to do.
 
     Args:
-        host: runs the compiles.
-        searches: what to do.
         job: one compile, by number of the search.
-        label: title of a progress bar; none without it.
         judge: scores the outcomes of a search's round, by its number and advisors; by default they are scored already.
         num_threads: rounds that are judged at a time.
 
@@ -354,7 +342,7 @@ def run_searches(
             jobs = [job(number, advisor) for number, advisors in wanted.items() for advisor in advisors]
             outcomes = iter(host.compile_all(jobs))
             rounds = [list(itertools.islice(outcomes, len(advisors))) for advisors in wanted.values()]
-            judged = list(pool.map(judge, wanted, wanted.values(), rounds))
+            judged = list(pool.map(judge, wanted, wanted.values(), rounds)) if judge else rounds
             for number, found in zip(list(wanted), judged, strict=True):
                 try:
                     wanted[number] = searches[number].send(found)

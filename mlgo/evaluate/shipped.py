@@ -48,12 +48,9 @@ class EvaluationRun:
     """Modules that are compiled and programs that are linked of them, under one contender after another.
 
     Attributes:
-        host: runs the compiles.
         modules: of which results are wanted.
         programs: linked of these modules, and perhaps of others.
         bitcode: file by module key.
-        linking: how.
-        folder: for objects.
     """
 
     host: CompileHost
@@ -78,7 +75,6 @@ class EvaluationRun:
         """Compile under a contender; of modules that only programs need, just the objects are kept.
 
         Args:
-            contender: name of who decides.
             advisor_of: who decides in a module; None is the heuristic.
             modules: of which outcomes are wanted, by default all.
         """
@@ -221,8 +217,6 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
 
     Args:
         run: its host compiles at the level of ``front_end`` unless a job names another.
-        front_end: reads and writes modules.
-        task_name: decision problem.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES``. Modules after ThinLTO's import are compiled at no other level, since a

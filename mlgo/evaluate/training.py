@@ -62,13 +62,8 @@ def training_modules(
     """Modules to train and to validate on, the latter sampled by seed.
 
     Args:
-        corpus: folder of the corpus.
-        baseline: folder of the reference scores.
         algorithm: section of the configuration with these limits; also names the sample.
         max_questions: modules with more questions under the heuristic are left out.
-        validation_modules: how many there are at most.
-        seed: root seed of the training.
-        languages: only modules in these.
     """
     kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
@@ -150,12 +145,8 @@ def candidate_rewards(
     """Compile modules under candidates and compare with the heuristic.
 
     Args:
-        host: runs the compiles.
         policy: gives features and architecture; its weights are replaced by the candidates'.
         candidates: float32 [num_candidates, num_params].
-        modules: what to compile.
-        bitcode: file by module key.
-        objective: which score counts.
         quarantine: counts failures, in the order of candidates and modules.
 
     Returns:
@@ -208,19 +199,13 @@ def exploring_jobs(
     """Plan recorded compiles of each module: the first under the policy, the others exploring around its variants.
 
     Args:
-        policy: the policy itself.
         variants: take turns; where they differ is what is worth knowing.
-        modules: what to compile.
-        bitcode: file by module key.
         compiles: least and greatest number per module.
         questions: a module is compiled so often that it asks about so many, within these bounds.
         flip_share: answers are turned around with a probability drawn from [0, flip_share] for each compile.
         min_flips: the probability is at least this divided by the module's questions, so that something differs.
         temperature: the logits' temperature is drawn from [0, temperature] for each compile.
-        seed: root seed of all draws.
         *names: purpose, for example learner and round.
-        with_credit: see `CompileJob.with_credit`.
-        read: see `CompileJob.read`.
     """
     jobs = []
     for one in modules:
