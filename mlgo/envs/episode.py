@@ -32,8 +32,9 @@ def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:
     """A box for each feature, of the compiler's own type and shape; what it may send has no bounds but the type's."""
 
     def box(spec: TensorSpec) -> spaces.Box:
-        bounds = (-np.inf, np.inf) if spec.dtype.kind == "f" else (np.iinfo(spec.dtype).min, np.iinfo(spec.dtype).max)
-        return spaces.Box(*bounds, spec.shape, spec.dtype.type)
+        bounds = None if spec.dtype.kind == "f" else np.iinfo(spec.dtype)
+        low, high = (bounds.min, bounds.max) if bounds else (-np.inf, np.inf)
+        return spaces.Box(low, high, spec.shape, spec.dtype.type)
 
     return spaces.Dict({spec.name: box(spec) for spec in features})
 

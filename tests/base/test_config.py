@@ -10,7 +10,6 @@ import yaml
 from mlgo.base.config import (
     DEFAULT_COMPILE,
     CompileConfig,
-    EvaluateConfig,
     json_schema,
     load_config,
     merge,
@@ -41,31 +40,27 @@ def put(values, key, value):
     values[last] = value
 
 
-def test_siblings_are_at_least_two(values):
-    values["ppo"] |= {"baseline": "siblings", "episodes": 1}
+def test_settings_that_contradict_each_other(values):
+    siblings = values["ppo"] | {"baseline": "siblings", "episodes": 1}
     with pytest.raises(ConfigError, match=r"ppo: .*with baseline siblings episodes must be 2 or more"):
-        parse_config(values)
-
-
-def test_learners_that_start_from_each_other(values):
+        parse_config(values | {"ppo": siblings})
     values["ppo"]["start"], values["es"]["start"] = "es", "ppo"
     with pytest.raises(ConfigError, match=r"es\.start and ppo\.start name each other"):
         parse_config(values)
 
 
-def test_the_repositorys_configuration_is_valid():
+def test_the_repositorys_configuration_and_presets_are_valid():
     config = load_config(PATH)
     assert config.task == "inline-size"
     assert config.compile.optimization == "-Oz"
     projects = [p for split in config.corpus.splits.model_dump().values() for p in split]
     for project in projects:
         assert (REPOSITORY / config.corpus.recipes / f"{project}.yaml").is_file()
-
-
-def test_every_preset_is_valid():
-    presets = sorted((REPOSITORY / "config" / "presets").glob("*.yaml"))
-    for preset in presets:
+    for preset in (REPOSITORY / "config" / "presets").glob("*.yaml"):
         load_config(PATH, preset)
+    assert config.compile == DEFAULT_COMPILE  # what runs without the file compiles as the file says
+    with pytest.raises(ValueError, match="frozen"):
+        config.es.pairs = 9
 
 
 def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
@@ -141,6 +136,8 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("train.seeds", [2**40], r"train\.seeds\.0: "),  # Keras takes 32 bits
         ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
         ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
+        ("evaluate.splits", ["train"], "must contain test"),
+        ("evaluate.splits", ["test", "test"], "twice"),
         ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
         ("corpus", 3, r"corpus: "),
         (
@@ -172,7 +169,9 @@ def test_missing_keys_are_named(values):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("first", "second"), [("train", "test"), ("train", "validation"), ("validation", "test")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("train", "test"), ("train", "validation"), ("validation", "test"), ("train", "train")]
+)
 def test_a_project_in_two_splits(first, second, values):
     project = values["corpus"]["splits"][first][0]
     values["corpus"]["splits"][second].append(project)
@@ -180,15 +179,11 @@ def test_a_project_in_two_splits(first, second, values):
         parse_config(values)
 
 
-def test_a_project_twice_in_one_split(values):
-    values["corpus"]["splits"]["train"].append(values["corpus"]["splits"]["train"][0])
-    with pytest.raises(ConfigError, match="train and train"):
-        parse_config(values)
-
-
-def test_a_project_in_several_forms(values):
+def test_projects_in_several_forms_and_whole_numbers_for_seconds(values):
     values["corpus"]["splits"]["train"] = ["a", "a@whole", "a@thin"]
+    values["compile"]["compile_timeout_s"] = 90
     assert parse_config(values).corpus.splits.train == ["a", "a@whole", "a@thin"]
+    assert parse_config(values).compile.compile_timeout_s == 90.0
 
 
 @pytest.mark.parametrize(
@@ -214,11 +209,6 @@ def test_not_a_mapping(value):
         parse_config(value)
 
 
-def test_whole_numbers_do_for_seconds_but_not_the_reverse(values):
-    values["compile"]["compile_timeout_s"] = 90
-    assert parse_config(values).compile.compile_timeout_s == 90.0
-
-
 def test_presets_are_laid_over_in_order(tmp_path, values):
     (tmp_path / "one.yaml").write_text("es: {pairs: 2, modules: 3}\ncorpus: {splits: {train: [zopfli]}}\n")
     (tmp_path / "two.yaml").write_text("es: {modules: 5}\n")
@@ -227,9 +217,6 @@ def test_presets_are_laid_over_in_order(tmp_path, values):
     assert config.es.generations == values["es"]["generations"]
     assert config.corpus.splits.train == ["zopfli"]  # lists are replaced, not joined
     assert config.corpus.splits.test == values["corpus"]["splits"]["test"]
-
-
-def test_a_mistake_in_a_preset_names_the_files(tmp_path):
     (tmp_path / "bad.yaml").write_text("es: {pairz: 2}\n")
     with pytest.raises(ConfigError, match=r"config\.yaml \+ .*bad\.yaml: unknown key 'es\.pairz'"):
         load_config(PATH, tmp_path / "bad.yaml")
@@ -244,6 +231,9 @@ def test_unreadable_files(tmp_path):
         (tmp_path / "x.yaml").write_bytes(data)
         with pytest.raises(ConfigError, match=r"x\.yaml"):
             load_config(tmp_path / "x.yaml")
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    with pytest.raises(ConfigError, match=r"list\.yaml is no mapping of sections"):
+        read_settings(tmp_path / "list.yaml")
 
 
 def test_merge_by_hand():
@@ -262,12 +252,6 @@ def test_sections_as_workflow_rules_hand_them_over(values):
             parse_section(ESConfig, wrong)
     with pytest.raises(ConfigError, match="unknown key 'extra'"):
         parse_section(CompileConfig, values["compile"] | {"extra": 1})
-
-
-def test_sections_are_frozen():
-    config = load_config(PATH)
-    with pytest.raises(ValueError, match="frozen"):
-        config.es.pairs = 9
 
 
 def named_in(title: str) -> set[str]:
@@ -325,19 +309,6 @@ def test_the_file_of_settings_has_another_name_when_one_of_them_changes(tmp_path
         write_settings(tmp_path, values, "bc.pairs")
 
 
-def test_a_file_that_is_no_mapping(tmp_path):
-    (tmp_path / "list.yaml").write_text("[1, 2]")
-    with pytest.raises(ConfigError, match=r"list\.yaml is no mapping of sections"):
-        read_settings(tmp_path / "list.yaml")
-
-
-@pytest.mark.parametrize(("splits", "message"), [(["train"], "must contain test"), (["test", "test"], "twice")])
-def test_splits_of_the_evaluation_are_checked(splits, message):
-    values = load_config(REPOSITORY / "config/config.yaml").evaluate.model_dump() | {"splits": splits}
-    with pytest.raises(ConfigError, match=message):
-        parse_section(EvaluateConfig, values)
-
-
 def test_the_default_corpus_is_large_enough_to_learn_from_and_to_decide_by():
     corpus = load_config(PATH).corpus
     assert len(corpus.splits.train) >= 40
@@ -347,7 +318,3 @@ def test_the_default_corpus_is_large_enough_to_learn_from_and_to_decide_by():
     decide = [any(unit.language == "c++" for unit in recipes[name].units) for name in corpus.splits.validation]
     assert 2 * sum(decide) >= len(decide)
     assert not corpus.splits.test
-
-
-def test_what_runs_without_the_file_compiles_as_the_file_says():
-    assert load_config(PATH).compile == DEFAULT_COMPILE
