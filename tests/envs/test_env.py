@@ -22,10 +22,9 @@ from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.regalloc import LIGHTEST
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from tests.conftest import REPOSITORY, processes_naming
 from tests.envs.conftest import EVICTING, INLINING
+from tests.fakes.policies import linear_policy
 
 
 def play(env, act, **reset):
@@ -109,8 +108,7 @@ def test_an_illegal_column_is_replaced_and_counted(make):
 
 def test_shares_by_marginal_cost_add_up_to_the_gain(make):
     """A policy that expects 6 bytes of each inlined call with one constant argument; the end corrects it."""
-    scaling = Normalisation(("constant_args",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([3.0 / np.log(2), 0.0], np.float32))
+    policy = linear_policy("inline-size", ["constant_args"], [3.0 / np.log(2), 0.0])
     env = make("mlgo/InlineSize-v0", reward=MarginalShare(policy, 2.0))
     observation, info = env.reset(options={"module": INLINING[0]})
     total, terminated, number = 0.0, False, 0
@@ -123,7 +121,7 @@ def test_shares_by_marginal_cost_add_up_to_the_gain(make):
             assert reward == pytest.approx(expected, rel=1e-5)
     assert total == pytest.approx(1 - info["score"] / info["baseline"])
     with pytest.raises(PolicyError, match="answers yes or no"):
-        MarginalShare(Policy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), 2.0)
+        MarginalShare(linear_policy("regalloc-evict", ["constant_args"], [0.0] * 4), 2.0)
 
 
 def test_shaped_rewards_add_up_to_the_gain_less_the_first_potential(make):

@@ -2,22 +2,16 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mlgo.corpus.store import Module
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.training import exploring_jobs
 from mlgo.policy.advisors import ExploringAdvisor
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 
-SCALING = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
-POLICY, *VARIANTS = (
-    Policy("inline-size", SCALING, Architecture((1, 1)), np.array([i, 0], np.float32)) for i in range(3)
-)
+POLICY, *VARIANTS = (linear_policy("inline-size", ["a"], [i, 0]) for i in range(3))
 
 
 def scored(name: str, num_questions: int) -> ScoredModule:
@@ -29,9 +23,13 @@ MODULES = [scored("small", 4), scored("middle", 100), scored("large", 2000)]
 BITCODE = {one.module.key: Path(one.module.name) for one in MODULES}
 
 
+def planned(modules=MODULES, round_number=1):
+    return exploring_jobs(POLICY, VARIANTS, modules, BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", round_number)
+
+
 @pytest.fixture
 def jobs():
-    return exploring_jobs(POLICY, VARIANTS, MODULES, BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", 1)
+    return planned()
 
 
 def of(jobs, name):
@@ -59,13 +57,8 @@ def test_flips_and_temperatures_stay_within_their_bounds(jobs):
 
 
 def test_the_same_purpose_gives_the_same_plan_and_another_one_another(jobs):
-    again = exploring_jobs(POLICY, VARIANTS, MODULES, BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", 1)
-    later = exploring_jobs(POLICY, VARIANTS, MODULES, BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", 2)
+    again, later = planned(), planned(round_number=2)
     luck = [[job.advisor.seed for job in plan if job.advisor is not POLICY] for plan in (jobs, again, later)]
     assert luck[0] == luck[1] != luck[2]
     assert len(set(luck[0])) == len(luck[0])
-
-
-def test_a_module_keeps_its_plan_whatever_else_is_compiled(jobs):
-    alone = exploring_jobs(POLICY, VARIANTS, MODULES[1:2], BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", 1)
-    assert alone == of(jobs, "middle")
+    assert planned(MODULES[1:2]) == of(jobs, "middle")  # whatever else is compiled

@@ -16,10 +16,9 @@ from mlgo.host.known import AnswerPrefix
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.regalloc import DENSITY, FIRST_LEGAL, LIGHTEST
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ReplayStore
+from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 
@@ -39,11 +38,7 @@ def store(toolchain, fast, tmp_path):  # noqa: F811
 
 def policy() -> Policy:
     """A linear policy that differs a little from *evict the lightest*."""
-    shape = Architecture((TASK.actions.num_inputs(len(FEATURES)), 1))
-    weights = np.zeros(shape.num_params, np.float32)
-    weights[0] = -1.0
-    scales = Normalisation(FEATURES, np.zeros(len(FEATURES), np.float32), np.ones(len(FEATURES), np.float32))
-    return Policy(TASK.name, scales, shape, weights)
+    return linear_policy(TASK.name, FEATURES, [-1.0, *[0.0] * TASK.actions.num_inputs(len(FEATURES))])
 
 
 def candidates(count: int) -> np.ndarray:

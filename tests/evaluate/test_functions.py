@@ -19,16 +19,13 @@ from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.policy.advisors import ExploringAdvisor
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 from tests.host.test_regalloc_real import fast, optimized  # noqa: F401
 
 TASK = get_task("regalloc-evict")
 MODULE = Module("geometry", "bvh.cpp", "c++", "train", "a" * 64)
-SCALING = Normalisation(("use_def_density", "progress"), np.zeros(2, np.float32), np.ones(2, np.float32))
-POLICY = Policy(TASK.name, SCALING, Architecture((5, 1)), np.array([-3, 0, 0, 0, 0, 0], np.float32))
+POLICY = linear_policy(TASK.name, ["use_def_density", "progress"], [-3, 0, 0, 0, 0, 0])
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +53,7 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
         }
         assert sum(costs.values()) == pytest.approx(result.scores["spill_cost"])
     assert load_function_costs(tmp_path, SPILL_COST, "nobody") == {}
-
-
-def test_a_failed_compile_has_no_rows(compiles):
-    assert function_rows(MODULE, "heuristic", None) == []
+    assert function_rows(MODULE, "heuristic", None) == []  # a failed compile
 
 
 def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811

@@ -21,10 +21,8 @@ from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.policy.advisors import OverridingAdvisor
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ReplayStore
+from tests.fakes.policies import linear_policy
 
 ONE_FLIP = """
 int sink(int, int);
@@ -212,35 +210,17 @@ def test_doubt(setting):
     column = header.index("cost_estimate")
     observations = np.zeros((3, len(header.features)), np.int64)
     observations[:, column] = [0, 9, 99]  # logits -2.40, -0.10, +2.21
-    doubt = doubt_of(policy_of("cost_estimate", [1.0, -np.log(11.0)]))
+    doubt = doubt_of(linear_policy("inline-size", ["cost_estimate"], [1.0, -np.log(11.0)]))
     np.testing.assert_allclose(doubt(header, observations, np.array([0, 0, 1])), [-2.398, -0.095, -2.207], atol=1e-3)
     np.testing.assert_allclose(doubt(header, observations, np.array([1, 1, 0])), [2.398, 0.095, 2.207], atol=1e-3)
 
 
-def policy_of(feature, weights):
-    scaling = Normalisation((feature,), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return Policy("inline-size", scaling, Architecture((1, 1)), np.array(weights, np.float32))
-
-
-NEVER = policy_of("cost_estimate", [0.0, -1.0])
+NEVER = linear_policy("inline-size", ["cost_estimate"], [0.0, -1.0])
 CONFIG = HeadroomConfig(splits=["test"], modules=2, max_questions=10, budget=25, flips_per_round=3, known_trees=False)
+KNOWN = {"project": "hand", "advisor": "random", "num_questions": 4, "truncated": False}
+UNKNOWN = dict.fromkeys(("object_sha256", "failure", "message"), "")
 SCORED = pa.Table.from_pylist(
-    [
-        {
-            "project": "hand",
-            "module": name,
-            "advisor": "random",
-            "exec_bytes": 11,
-            "text_bytes": 22,
-            "num_questions": 4,
-            "truncated": False,
-            "object_sha256": "",
-            "failure": "",
-            "message": "",
-        }
-        for name in ("one", "all")
-    ],
-    SCORES,
+    [KNOWN | UNKNOWN | {"module": name, "exec_bytes": 11, "text_bytes": 22} for name in ("one", "all")], SCORES
 )
 
 

@@ -18,11 +18,10 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner
 from mlgo.host.tasks.task import Setting, get_task
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.pool.trees import ReplayStore, TreeKey
 from tests.conftest import almost
+from tests.fakes.policies import linear_policy
 from tests.pipeline.conftest import ROOT
 
 TASK = get_task("inline-size")
@@ -48,20 +47,10 @@ def never(toolchain, module):
 
 
 def policies(header, count: int) -> list[Policy]:
-    names = tuple(spec.name for spec in header.features)
-    ones = np.ones(len(names), np.float32)
-    shape = Architecture((len(names), 1))
-    rng = generator(7, "policies")
-    base = rng.standard_normal(shape.num_params)
-    return [
-        Policy(
-            TASK.name,
-            Normalisation(names, 0 * ones, ones),
-            shape,
-            (base + 0.05 * rng.standard_normal(shape.num_params)).astype(np.float32),
-        )
-        for _ in range(count)
-    ]
+    names, rng = [spec.name for spec in header.features], generator(7, "policies")
+    size = len(names) + 1
+    base = rng.standard_normal(size)
+    return [linear_policy(TASK.name, names, base + 0.05 * rng.standard_normal(size)) for _ in range(count)]
 
 
 def known_path(result, num_known: int) -> AnswerPrefix:

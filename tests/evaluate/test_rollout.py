@@ -26,10 +26,8 @@ from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.learn.es.rewards import mean_over_common
 from mlgo.objects.measures import scores_of
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from tests.conftest import almost
+from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 
 SOURCES = ("codec/base64.c", "graph/paths.cpp")
@@ -91,17 +89,12 @@ def test_references_relate_as_they_must(baseline, modules):
         assert rows["never"]["text_bytes"] != rows["heuristic"]["text_bytes"]
         assert rows["random"]["object_sha256"] not in (rows["never"]["object_sha256"], rows["echo"]["object_sha256"])
         assert not any(row["failure"] or row["message"] for row in rows.values())
-
-
-def test_a_failed_module_is_rows_and_ends_nothing(baseline):
-    for row in rows_of(baseline, "broken.c").values():
-        assert row["failure"] == "exit"
+    for row in rows_of(baseline, "broken.c").values():  # rows that end nothing
+        assert (row["failure"], row["text_bytes"], row["object_sha256"]) == ("exit", None, "")
         assert "error" in row["message"]
-        assert row["text_bytes"] is None
-        assert row["object_sha256"] == ""
 
 
-def test_the_self_test_holds(baseline):
+def test_the_self_test_holds_or_names_the_cause(baseline):
     def failures(keep):
         rows = [row for row in baseline.scores if keep(row)]
         return self_test_failures(pa.Table.from_pylist(rows, schema=SCORES.remove_metadata()))
@@ -110,9 +103,6 @@ def test_the_self_test_holds(baseline):
     (broken,) = failures(lambda row: True)
     assert broken["module"] == "bad/broken.c"
     assert broken["cause"].startswith("did not compile")
-
-
-def test_the_self_test_names_the_cause(baseline):
     rows = [dict(row) for row in baseline.scores if row["module"] == "base64.c"]
     echo = next(row for row in rows if row["advisor"] == "echo")
     echo |= {"object_sha256": almost(echo["object_sha256"]), "message": "the cause", "text_bytes": 99}
@@ -184,33 +174,26 @@ def test_a_compiler_that_hides_a_feature_is_asked_twice(baseline, host, task, mo
     assert again.trace.equals(baseline.trace)
 
 
-def test_two_runs_give_the_same(baseline, host, task, modules, bitcode, tmp_path):
-    again = score_references(host, task, Quirks(), [*modules, BROKEN], bitcode, Scoring(True, 0.5, 0), tmp_path)
+def test_two_runs_give_the_same_and_failures_no_trace(baseline, host, task, modules, bitcode, tmp_path):
+    again, none = (
+        score_references(host, task, Quirks(), some, bitcode, Scoring(True, 0.5, 0), tmp_path)
+        for some in ([*modules, BROKEN], [BROKEN])
+    )
     assert again.scores == baseline.scores
     assert again.trace.equals(baseline.trace)
-
-
-def test_nothing_to_trace(host, task, bitcode, tmp_path):
-    found = score_references(host, task, Quirks(), [BROKEN], bitcode, Scoring(True, 0.5, 0), tmp_path)
-    assert found.trace is None
-    assert found.timings == []
+    assert (none.trace, none.timings) == (None, [])
 
 
 @pytest.fixture(scope="module")
 def policy():
     """Never inlines with these weights; `with_weights` of [.., 1] always does."""
-    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
+    return linear_policy("inline-size", ["cost_estimate"], [0, -1])
 
 
 @pytest.fixture(scope="module")
 def scored(baseline, modules):
-    result = []
-    for module in modules:
-        rows = rows_of(baseline, module.name)
-        plain = rows["heuristic"]
-        result.append(ScoredModule(module, scores_of(plain), rows["echo"]["num_questions"]))
-    return result
+    rows = [(module, rows_of(baseline, module.name)) for module in modules]
+    return [ScoredModule(one, scores_of(row["heuristic"]), row["echo"]["num_questions"]) for one, row in rows]
 
 
 @pytest.mark.parametrize("objective", ["text_bytes", "exec_bytes"])
@@ -306,9 +289,8 @@ def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modul
 
 
 def test_a_policy_that_does_not_fit_is_the_callers_mistake(host, bitcode, modules):
-    scaling = Normalisation(("no_such",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    bad = Policy("inline-size", scaling, Architecture((1, 1)), np.zeros(2, np.float32))
     with pytest.raises(PolicyError, match="no_such"):
+        bad = linear_policy("inline-size", ["no_such"], [0, 0])
         host.compile_all([CompileJob("m", bitcode[modules[0].key], bad)])
     (good,) = host.compile_all([CompileJob("m", bitcode[modules[0].key], None)])
     assert good.result is not None

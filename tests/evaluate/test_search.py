@@ -34,17 +34,22 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
     def in_order(header, observations, answers):
         return -observations[:, 0]
 
-    one = search([NEVER], ask, in_order, "text_bytes", budget, flips, generator(seed, "test"))
+    def outcome(answers):
+        size = size_of(*answers)
+        return CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
+
+    return driven(
+        search([NEVER], ask, in_order, "text_bytes", budget, flips, generator(seed, "test")), outcome, num_questions
+    )
+
+
+def driven(one, outcome, num_questions):
+    """Do the compiles that a search asks for."""
     asked, advisors = [], next(one)
     while True:
         asked.append([answers_of(advisor, num_questions) for advisor in advisors])
-        sizes = [size_of(*answers) for answers in asked[-1]]
-        outcomes = [
-            CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
-            for size in sizes
-        ]
         try:
-            advisors = one.send(outcomes)
+            advisors = one.send([outcome(answers) for answers in asked[-1]])
         except StopIteration as end:
             return asked, end.value
 
@@ -63,21 +68,14 @@ def of_functions(savings, apart):
         payloads = np.arange(num, dtype=np.int64)[:, None].view(np.uint8)
         return HEADER, payloads, np.array(answers_of(advisor, num))
 
-    def outcome(advisor):
-        answers = np.array(answers_of(advisor, num))
+    def outcome(answers):
         sizes = np.full(len(names), 10.0, np.float32)
-        sizes[:num] -= answers * savings
+        sizes[:num] -= np.array(answers) * savings
         credit = CallAttribution(names, sizes, callers, np.resize(callees, num))
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
     one = search([NEVER], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
-    asked, advisors = [], next(one)
-    while True:
-        asked.append([answers_of(advisor, num) for advisor in advisors])
-        try:
-            advisors = one.send([outcome(advisor) for advisor in advisors])
-        except StopIteration as end:
-            return asked, end.value
+    return driven(one, outcome, num)
 
 
 def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
@@ -156,15 +154,10 @@ def test_caller_callee_and_what_the_callee_calls():
 
 
 def test_what_the_caller_was_inlined_into():
-    reach = AffectedFunctions(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 1, 1]))
-    assert reach.of([0]) == {G, H, F, MAIN}
-    unlike = AffectedFunctions(credit([(G, H), (F, G), (MAIN, F)]), np.array([0, 0, 1]))
-    assert unlike.of([0]) == {G, H}
-
-
-def test_functions_that_call_each_other():
-    reach = AffectedFunctions(credit([(F, G), (G, F)]), np.array([1, 1]))
-    assert reach.of([0]) == {F, G}
+    calls = [(G, H), (F, G), (MAIN, F)]
+    assert AffectedFunctions(credit(calls), np.array([0, 1, 1])).of([0]) == {G, H, F, MAIN}
+    assert AffectedFunctions(credit(calls), np.array([0, 0, 1])).of([0]) == {G, H}
+    assert AffectedFunctions(credit([(F, G), (G, F)]), np.array([1, 1])).of([0]) == {F, G}  # they call each other
 
 
 def test_saved_by_hand():

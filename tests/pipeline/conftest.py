@@ -9,22 +9,14 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 
 from mlgo.base.config import load_config, merge
 from mlgo.base.files import write_json
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from tests.fakes.policies import linear_policy
 
 ROOT = Path(__file__).parents[2]
-OTHER = Policy(
-    "regalloc-evict",
-    Normalisation(("progress",), np.zeros(1, np.float32), np.ones(1, np.float32)),
-    Architecture((3, 1)),
-    np.zeros(4, np.float32),
-)
+OTHER = linear_policy("regalloc-evict", ["progress"], [0.0] * 4)
 """A policy of another task than most tests are about."""
 
 STARTED = ("bcmax", "es", "ppo")
