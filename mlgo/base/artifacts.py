@@ -551,11 +551,9 @@ def read_table(
     with _readable(path):
         table = pq.read_table(path, columns=columns, filters=filters)
         table.validate(full=True)
-        names = table.column_names
-    for field in schema or ():
-        if columns is not None and field.name not in columns:
-            continue
-        _check_column(path, field, table.schema, names)
+    wanted = [field for field in schema or () if columns is None or field.name in columns]
+    _check_columns(path, wanted, table.schema)
+    for field in wanted:
         if not field.nullable and table[field.name].null_count:
             raise ArtifactError(f"{path} has rows without {field.name!r}; run its stage again")
     return table
@@ -568,8 +566,7 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
         schema: every column of it must be there with its type.
     """
     with _readable(path), pq.ParquetFile(path) as file:
-        for field in schema:
-            _check_column(path, field, file.schema_arrow, file.schema_arrow.names)
+        _check_columns(path, schema, file.schema_arrow)
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns).to_pylist()
 
@@ -586,8 +583,7 @@ def rows_where(
     """
     values = sorted(wanted)
     with _readable(path), pq.ParquetFile(path) as file:
-        for field in schema:
-            _check_column(path, field, file.schema_arrow, file.schema_arrow.names)
+        _check_columns(path, schema, file.schema_arrow)
         place = [file.schema.column(number).path for number in range(len(file.schema))].index(key)
         for group in range(file.num_row_groups):
             statistics = file.metadata.row_group(group).column(place).statistics
@@ -613,9 +609,10 @@ def _readable(path: Path) -> Iterator[None]:
         raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
 
 
-def _check_column(path: Path, field: pa.Field, found: pa.Schema, names: list[str]) -> None:
-    if names.count(field.name) != 1 or found.field(field.name).type != field.type:
-        raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
+def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> None:
+    for field in fields:
+        if found.names.count(field.name) != 1 or found.field(field.name).type != field.type:
+            raise ArtifactError(f"{path} has no column {field.name!r} of type {field.type}; run its stage again")
 
 
 def read_provenance(path: Path) -> dict[str, Any]:

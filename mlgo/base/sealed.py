@@ -4,7 +4,7 @@
 that the package index gives it, in any spelling, and by the hash of its source distribution.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,9 @@ def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: P
     """The same for the projects of some splits, see `check_corpus`."""
     kept = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
     seen: list[tuple[str, Identity]] = []
-    for split, one in _identities(recipes, splits):
+    named = [(split, ProjectName.of(project).recipe) for split, projects in splits.items() for project in projects]
+    for split, name in named:
+        one = identity_of(recipes / f"{name}.yaml")
         for other in kept:
             if what := one.same_as(other):
                 raise ConfigError(
@@ -129,9 +131,3 @@ def identity_of(recipe: Path) -> Identity:
     if values.get("captured"):
         names += [wheel.name.split("-")[0] for wheel in Path(str(values["captured"])).glob(_WHEEL)]
     return Identity(recipe, frozenset(map(canonical_name, names)), str(values.get("sha256") or ""))
-
-
-def _identities(recipes: Path, splits: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Identity]]:
-    for split, projects in splits.items():
-        for project in projects:
-            yield split, identity_of(recipes / f"{ProjectName.of(project).recipe}.yaml")

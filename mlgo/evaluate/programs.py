@@ -15,7 +15,7 @@ from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import FIRST_LINK_S, CountedRun, Valgrind, count_run, link_program
+from mlgo.host.program import FIRST_LINK_S, Valgrind, count_run, link_program
 from mlgo.host.tasks.task import Advisor
 from mlgo.objects.measures import MEASURES
 
@@ -63,13 +63,12 @@ def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, nu
     programs = []
     for path in sorted(recipes):
         recipe = load_recipe(path)
-        expected = recipe.expected
         rows = build_project(path.stem, recipe, compiler, BuildLimits(1_000, 0.0, 0, num_threads), folder)
         modules = []
         for number, row in enumerate(rows):
             modules.append(folder / f"{path.stem}-{number}.bc")
             write_bytes(modules[-1], row["bitcode"])
-        programs.append(BitcodeProgram(path.stem, tuple(modules), expected))
+        programs.append(BitcodeProgram(path.stem, tuple(modules), recipe.expected))
     return programs
 
 
@@ -124,8 +123,10 @@ def _row(
         row[name] = None if None in scores else sum(score for score in scores if score is not None)
     if running.valgrind is None:
         return row | {"failure": "valgrind", "message": NO_VALGRIND}
+    executable, objects = folder / f"{program.name}.{contender}", _objects(program, contender, folder)
     try:
-        run = _run(running, running.valgrind, program, contender, folder)
+        link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)
+        run = count_run(running.valgrind, executable, running.timeout_s)
     except CompileError as error:
         return row | {"failure": error.kind, "message": str(error)}
     return row | {
@@ -134,10 +135,3 @@ def _row(
         "writes": run.writes,
         "right": run.exit_status == 0 and run.stdout == program.expected,
     }
-
-
-def _run(running: Running, valgrind: Valgrind, program: BitcodeProgram, contender: str, folder: Path) -> CountedRun:
-    executable = folder / f"{program.name}.{contender}"
-    objects = _objects(program, contender, folder)
-    link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)
-    return count_run(valgrind, executable, running.timeout_s)

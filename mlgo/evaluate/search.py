@@ -180,7 +180,9 @@ def search(
         num_compiles += len(trials)
         helpful = _helpful(best, trials, outcomes, objective)
         alone = max(map(len, trials)) == 1
-        together = [base.with_answers(flip) for flip in _unions(helpful, 2 if alone else 1)[: budget - num_compiles]]
+        counts = [len(helpful) >> halved for halved in range(len(helpful).bit_length())]  # all, the better half ...
+        unions = [_joined(helpful[:count]) for count in counts if count > alone]
+        together = [base.with_answers(union) for union in unions[: budget - num_compiles]]
         if together:
             advisors, outcomes = advisors + together, outcomes + (yield together)
             num_compiles += len(together)
@@ -243,15 +245,6 @@ def _smallest(
         if outcome.result is not None
     ]
     return min(done, key=lambda one: one.size, default=None)
-
-
-def _unions(flips: Sequence[_Flip], least: int) -> list[dict[bytes, int]]:
-    """All flips as one, the first half of them, the first quarter, down to so many."""
-    found, count = [], len(flips)
-    while count >= least:
-        found.append(_joined(flips[:count]))
-        count //= 2
-    return found
 
 
 class _Flips:

@@ -1,6 +1,6 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -154,7 +154,13 @@ def candidate_rewards(
     """
     scores = np.full((len(candidates), len(modules)), np.nan)
     reasons: dict[int, str] = {}
-    for position, outcome in host.compile_each(_candidate_jobs(policy, candidates, modules, bitcode, objective)):
+    costs_only = get_measure(objective).is_by_function
+    jobs = (  # made as they are taken: a large generation is not in memory as such
+        CompileJob(one.module.key, bitcode[one.module.key], candidate, sha256=one.module.sha256, costs_only=costs_only)
+        for candidate in map(policy.with_weights, candidates)
+        for one in modules
+    )
+    for position, outcome in host.compile_each(jobs):
         scores.flat[position] = outcome.score(objective)
         if outcome.result is None:
             reasons[position] = outcome.reason
@@ -163,22 +169,6 @@ def candidate_rewards(
             quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
     baseline = np.array([one.score(objective) for one in modules])
     return get_measure(objective).reward(scores, baseline)
-
-
-def _candidate_jobs(
-    policy: Policy,
-    candidates: np.ndarray,
-    modules: Sequence[ScoredModule],
-    bitcode: Mapping[str, Path],
-    objective: str,
-) -> Iterator[CompileJob]:
-    """All compiles, candidate by candidate, made as they are taken: a large generation is not in memory as such."""
-    costs_only = get_measure(objective).is_by_function
-    for weights in candidates:
-        candidate = policy.with_weights(weights)
-        for one in modules:
-            key = one.module.key
-            yield CompileJob(key, bitcode[key], candidate, sha256=one.module.sha256, costs_only=costs_only)
 
 
 def exploring_jobs(

@@ -92,13 +92,6 @@ class CompileOutcome:
         """
         return float("nan") if self.result is None else self.result.score(objective)
 
-    def read_for(self, job: CompileJob) -> "CompileOutcome":
-        """The same with what the job wants read of the compile, in place of what it is read from."""
-        if job.read is None or self.result is None:
-            return self
-        rest = replace(self.result, header=None, answers=b"", observations=b"", credit=None)
-        return replace(self, result=rest, read=job.read(job.module, self.result))
-
 
 def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
     """Key of the trees that compiles of this kind belong to."""
@@ -169,7 +162,11 @@ class CompileWorker:
 
     def __call__(self, job: CompileJob) -> CompileOutcome:
         """Do a job."""
-        return self._outcome(job).read_for(job)
+        outcome = self._outcome(job)
+        if job.read is None or outcome.result is None:
+            return outcome
+        rest = replace(outcome.result, header=None, answers=b"", observations=b"", credit=None)
+        return replace(outcome, result=rest, read=job.read(job.module, outcome.result))
 
     def cancel(self) -> None:
         """End the compiler that runs now; called on another thread."""
