@@ -48,14 +48,17 @@ def test_the_wheel_of_the_pinned_hash_is_taken(name, tmp_path, index):
     assert path.read_bytes() == FILES[name]
 
 
-def test_a_version_without_wheel(tmp_path, index):
-    with pytest.raises(PackageError, match=r"thing 2\.0 has no wheel on the index; pin another version"):
-        fetch_package(Package("thing", "2.0", "0" * 64, "wheel"), tmp_path / "cache")
-
-
-def test_the_hash_of_a_source_distribution_is_no_wheel(tmp_path, index):
-    with pytest.raises(PackageError, match=f"{HASHES['thing-1.0.tar.gz']} is pinned"):
-        fetch_package(Package("thing", "1.0", HASHES["thing-1.0.tar.gz"], "wheel"), tmp_path / "cache")
+@pytest.mark.parametrize(
+    ("version", "sha256", "message"),
+    [
+        ("2.0", "0" * 64, r"thing 2\.0 has no wheel on the index; pin another version"),
+        ("1.0", HASHES["thing-1.0.tar.gz"], f"{HASHES['thing-1.0.tar.gz']} is pinned"),
+    ],
+    ids=["no wheel", "hash of a source distribution"],
+)
+def test_a_wheel_that_cannot_be_had(version, sha256, message, tmp_path, index):
+    with pytest.raises(PackageError, match=message):
+        fetch_package(Package("thing", version, sha256, "wheel"), tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
 
 

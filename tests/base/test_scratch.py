@@ -32,23 +32,17 @@ def test_fresh_empty_and_private():
         assert list(one.iterdir()) == list(two.iterdir()) == []
         assert one.stat().st_mode & 0o077 == 0
         assert Path(tempfile.gettempdir()) in one.parents
+        sweep_abandoned()
+        assert one.exists()
 
 
-def test_removed_with_all_content():
-    with scratch_directory() as folder:
+def test_removed_with_all_content_even_after_an_error_or_by_its_user():
+    with pytest.raises(ZeroDivisionError), scratch_directory() as folder:
         (folder / "deep" / "er").mkdir(parents=True)
         (folder / "deep" / "er" / "file").write_text("x")
         os.mkfifo(folder / "fifo")
-    assert not folder.exists()
-
-
-def test_removed_after_an_error():
-    with pytest.raises(ZeroDivisionError), scratch_directory() as folder:
         raise ZeroDivisionError
     assert not folder.exists()
-
-
-def test_removed_by_its_user_is_fine():
     with scratch_directory() as folder:
         folder.rmdir()
 
@@ -86,12 +80,6 @@ def test_a_lock_that_outlives_its_owner_for_a_moment_is_waited_for():
     assert folder.exists()
     assert sweep_abandoned([process.pid]) >= 1
     assert not folder.parent.exists()
-
-
-def test_the_own_folder_is_not_swept():
-    with scratch_directory() as folder:
-        sweep_abandoned()
-        assert folder.exists()
 
 
 def test_processes_that_start_together_do_not_sweep_each_other():

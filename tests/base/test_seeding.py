@@ -13,13 +13,11 @@ def draw(*key):
     return generator(*key).integers(0, 2**62, 4).tolist()
 
 
-def test_the_same_key_gives_the_same_stream():
-    assert draw(0, "a", 1) == draw(0, "a", 1)
-
-
 def test_keys_are_independent():
-    keys = [(0,), (1,), (0, "a"), (0, "b"), (0, "a", "b"), (0, "ab"), (0, "a", 1), (0, "a", 2), (2**40, "a"), (0, "")]
-    assert len({tuple(draw(*key)) for key in keys if key != (0,)}) == len(keys) - 1
+    keys = [(1,), (0, "a"), (0, "b"), (0, "a", "b"), (0, "ab"), (0, "a", 1), (0, "a", 2), (2**40, "a"), (0, "")]
+    assert len({tuple(draw(*key)) for key in keys}) == len(keys)
+    with pytest.raises(ValueError, match="non-negative"):
+        generator(-1)
 
 
 def test_other_generators_do_not_matter():
@@ -32,19 +30,9 @@ def test_other_generators_do_not_matter():
 def test_streams_do_not_depend_on_the_process():
     program = "from mlgo.base.seeding import generator; print(generator(5, 'es', 3).integers(0, 2**62, 4).tolist())"
     for hash_seed in ("1", "2"):
-        run = subprocess.run(
-            [sys.executable, "-c", program],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": hash_seed},
-        )
+        command, environment = [sys.executable, "-c", program], {"PYTHONHASHSEED": hash_seed}
+        run = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         assert run.stdout.strip() == str(draw(5, "es", 3))
-
-
-def test_negative_seeds_are_refused():
-    with pytest.raises(ValueError, match="non-negative"):
-        generator(-1)
 
 
 def test_samples():

@@ -168,14 +168,11 @@ def test_trees_that_contradict_the_compiler(make, tmp_path):
         play(env, lambda: 1, INLINING[1])
 
 
-def test_answers_that_hardly_repeat_have_no_trees(make, tmp_path):
+def test_what_trees_do_not_hold(make, tmp_path):
+    """Answers that hardly repeat, and the decision of the heuristic."""
     with pytest.raises(ConfigError, match="regalloc-priority are continuous"):
         make("mlgo/RegallocPriority-v0", [SMALL], trees=str(tmp_path))
-
-
-def test_the_decision_of_the_heuristic_is_not_in_trees(make, tmp_path):
-    env = make("mlgo/InlineSize-v0", [SMALL], trees=str(tmp_path))
-    observation, info = env.reset()
+    observation, info = make("mlgo/InlineSize-v0", [SMALL], trees=str(tmp_path)).reset()
     assert "heuristic" not in info
     assert observation.keys() == make("mlgo/InlineSize-v0", [SMALL]).observation_space.spaces.keys()
 

@@ -75,13 +75,6 @@ def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode,
     assert [outcome.recalled for outcome in (*compiled, *recalled)] == [False] * 3 + [True] * 3
 
 
-def test_trees_of_other_shares_are_other_trees(toolchain, settings):
-    task = get_task("inline-size")
-    variants = [None, Copies({}), Copies({"graph": {b"a": 2}}), Copies({"graph": {b"a": 3}}), Copies({"g": {b"a": 2}})]
-    folders = [tree_key(toolchain, task, settings, copies).folder for copies in variants]
-    assert len(set(folders)) == len(folders)
-
-
 def test_copies_survive_their_table(tmp_path):
     copies = Copies({"graph": {b"_Z1av": 2, b"\xff": 3}, "json": {b"_Z1bv": 2}})
     write_rows(tmp_path / "copies.parquet", copies.rows(), COPIES, {})

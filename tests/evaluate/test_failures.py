@@ -30,11 +30,8 @@ def test_three_failures_and_half_of_all_compiles(ends, out):
     assert ("a/b.c" in noted(3, ends)) == out
 
 
-def test_others_are_not_concerned():
+def test_others_are_not_concerned_and_it_goes_on_where_it_was():
     assert "a/c.c" not in noted(1, "xxxx")
-
-
-def test_it_goes_on_where_it_was():
     before = noted(3, "x.x")
     after = Quarantine(3, json.loads(json.dumps(before.state())))
     assert after.state() == before.state()

@@ -72,22 +72,13 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     module, victim = sample(SOURCE), tmp_path / "victim.bc"
     victim.write_bytes(module.read_bytes())
     note = tmp_path / "note"
-    plain = CompileJob("plain", module, None)
-    echo = CompileJob("echo", module, ECHO, with_heuristic_feature=True)
-    jobs = [
-        plain,
-        echo,
-        CompileJob("victim", victim, Dawdling(note), with_heuristic_feature=True),
-        echo,
-        plain,
-        echo,
-        plain,
-    ]
+    plain, echo = CompileJob("plain", module, None), CompileJob("echo", module, ECHO, with_heuristic_feature=True)
+    lost = CompileJob("victim", victim, Dawdling(note), with_heuristic_feature=True)
+    jobs = [plain, echo, lost, echo, plain, echo, plain]
+    echoed = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True)
     expected = {
         "plain": compile_plain(toolchain, module, settings).object_sha256,
-        "echo": compile_under_advice(
-            toolchain, task, module, ECHO, settings, with_heuristic_feature=True
-        ).object_sha256,
+        "echo": echoed.object_sha256,
     }
     others = scratch_folders(Path(tempfile.gettempdir()))
     killed = []

@@ -69,19 +69,15 @@ def test_answers_given_in_advance_change_nothing(toolchain, module, never, share
     assert again.observations == never.observations[num_known * never.header.payload_bytes :]
 
 
-def test_another_question_than_the_known_one_is_a_hard_error(toolchain, module, never):
+def test_another_question_than_the_known_one_and_an_end_before_it_are_hard_errors(toolchain, module, never):
     (context,) = known_path(never, 20).contexts
     checks = [check ^ (number == 13) for number, check in enumerate(context.checks)]
-    path = AnswerPrefix((dataclasses.replace(context, checks=tuple(checks)),))
-    with pytest.raises(ReplayMismatch, match="question 13"):
-        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=path)
-
-
-def test_a_compile_that_ends_before_its_known_questions_is_a_hard_error(toolchain, module, never):
-    (path,) = known_path(never, never.num_questions).contexts
-    longer = AnswerPrefix((KnownContext("", (*path.checks, 1), path.answers + bytes(8)),))
-    with pytest.raises(ReplayMismatch, match="known questions"):
-        compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=longer)
+    other = dataclasses.replace(context, checks=tuple(checks))
+    (whole,) = known_path(never, never.num_questions).contexts
+    longer = KnownContext("", (*whole.checks, 1), whole.answers + bytes(8))
+    for known, message in ((other, "question 13"), (longer, "known questions")):
+        with pytest.raises(ReplayMismatch, match=message):
+            compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=AnswerPrefix((known,)))
 
 
 def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
@@ -165,8 +161,10 @@ def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
         tree_key(toolchain, other_flags, settings),
         tree_key(toolchain, get_task("regalloc-evict"), settings),
         tree_key(dataclasses.replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
-        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 2}})),
-        tree_key(toolchain, TASK, settings, Copies({"p": {b"group": 3}})),
+        *(
+            tree_key(toolchain, TASK, settings, Copies(shares))
+            for shares in ({}, {"p": {b"group": 2}}, {"p": {b"group": 3}}, {"q": {b"group": 2}})
+        ),
     ]
     assert len({key.folder for key in keys}) == len(keys)
     assert dataclasses.replace(keys[0], compiler_sha256=almost(toolchain.sha256)).folder != keys[0].folder
