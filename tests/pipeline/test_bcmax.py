@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -110,29 +109,25 @@ def test_the_rule_is_part_of_the_workflow(finished, tmp_path):
     assert "data/policies/bcmax-s0/weights.npy" in run.stdout + run.stderr
 
 
-def empty(trace: pa.Table) -> pa.Table:
-    return trace.slice(0, 0)
-
-
-def one_sided(trace: pa.Table) -> pa.Table:
-    return trace.filter(pc.equal(trace["answer"], 1))
-
-
-def without_a_feature(trace: pa.Table) -> pa.Table:
-    return trace.drop_columns(["num_loops"])
-
-
-def with_another_feature(trace: pa.Table) -> pa.Table:
-    return trace.append_column("colour", trace["num_loops"])
-
-
 @pytest.mark.parametrize(
     ("change", "task", "message"),
     [
-        (empty, "inline-size", "the training trace holds no question"),
-        (one_sided, "inline-size", "the training trace holds only one kind of answer"),
-        (without_a_feature, "inline-size", "the trace lacks 1 of the policy's features (num_loops)"),
-        (with_another_feature, "inline-size", "the vocabulary lacks 1 features of the trace (colour)"),
+        (lambda trace: trace.slice(0, 0), "inline-size", "the training trace holds no question"),
+        (
+            lambda trace: trace.filter(pc.equal(trace["answer"], 1)),
+            "inline-size",
+            "the training trace holds only one kind of answer",
+        ),
+        (
+            lambda trace: trace.drop_columns(["num_loops"]),
+            "inline-size",
+            "the trace lacks 1 of the policy's features (num_loops)",
+        ),
+        (
+            lambda trace: trace.append_column("colour", trace["num_loops"]),
+            "inline-size",
+            "the vocabulary lacks 1 features of the trace (colour)",
+        ),
         (lambda trace: trace, "regalloc", "the trace is of task 'regalloc', not 'inline-size'"),
     ],
 )
