@@ -26,17 +26,12 @@ def episode(toolchain, task, settings, source):
     """The heuristic's own compile, with all questions."""
     echo = EchoAdvisor(toolchain.quirks.default_slot)
     result = compile_under_advice(toolchain, task, source, echo, settings, with_heuristic_feature=True, record=True)
-    return logged_episode(
-        toolchain,
-        task.name,
-        settings,
-        "json/parser.cpp",
-        source,
-        ("default", ""),
-        result,
-        in_corpus=False,
-        with_heuristic_feature=True,
-    )
+    return logged(toolchain, task, settings, source, "default", result, told=True)
+
+
+def logged(toolchain, task, settings, source, policy, result, told):
+    where, how = (toolchain, task.name, settings, "json/parser.cpp", source), {"with_heuristic_feature": told}
+    return logged_episode(*where, (policy, ""), result, in_corpus=False, **how)
 
 
 def without_observations(episode):
@@ -108,32 +103,21 @@ def test_a_policy_is_held_against_the_record(toolchain, episode, source):
 
 def test_luck_is_replayed(toolchain, task, settings, source):
     result = compile_under_advice(toolchain, task, source, random_inliner(Setting(3, "m", 0.5, "")), settings)
-    logged = logged_episode(
-        toolchain,
-        task.name,
-        settings,
-        "m",
-        source,
-        ("random:3", ""),
-        result,
-        in_corpus=False,
-        with_heuristic_feature=False,
-    )
-    assert replay_episode(toolchain, logged, source).equal
-    assert replay_episode(toolchain, logged, source, random_inliner(Setting(3, "m", 0.5, ""))).equal
-    assert not replay_episode(toolchain, logged, source, random_inliner(Setting(4, "m", 0.5, ""))).equal
+    episode = logged(toolchain, task, settings, source, "random:3", result, told=False)
+    assert replay_episode(toolchain, episode, source).equal
+    assert replay_episode(toolchain, episode, source, random_inliner(Setting(3, "m", 0.5, ""))).equal
+    assert not replay_episode(toolchain, episode, source, random_inliner(Setting(4, "m", 0.5, ""))).equal
 
 
-def test_another_object_after_the_same_answers_is_a_difference(toolchain, episode, source):
-    logged = almost(episode.result.object_sha256)
-    other = replace(episode, result=replace(episode.result, object_sha256=logged))
-    assert replay_episode(toolchain, other, source).difference.startswith("same answers, but another object file: ")
-
-
-def test_other_sizes_of_the_same_object_are_a_difference(toolchain, episode, source):
-    fewer = {**episode.result.scores, "text_bytes": episode.result.scores["text_bytes"] - 1}
-    smaller = replace(episode, result=replace(episode.result, scores=fewer))
-    assert "measures otherwise" in replay_episode(toolchain, smaller, source).difference
+def test_another_object_or_other_sizes_after_the_same_answers_are_a_difference(toolchain, episode, source):
+    result = episode.result
+    other = replace(result, object_sha256=almost(result.object_sha256))
+    smaller = replace(result, scores={**result.scores, "text_bytes": result.scores["text_bytes"] - 1})
+    differences = [
+        replay_episode(toolchain, replace(episode, result=one), source).difference for one in (other, smaller)
+    ]
+    assert differences[0].startswith("same answers, but another object file: ")
+    assert "measures otherwise" in differences[1]
 
 
 def test_other_compilers_are_refused(toolchain, episode, source):
@@ -149,13 +133,8 @@ def test_bitcode_of_the_corpus(episode, source, tmp_path):
     with pytest.raises(CorpusError, match="corpus does not hold; name the right folder with --corpus"):
         find_logged_bitcode(in_corpus, corpus, folder)
     key = {"project": "json", "module": "parser.cpp", "language": "c++", "licence": "MIT", "skip_reason": ""}
-    numbers = {
-        "bitcode_bytes": 1,
-        "num_functions": 1,
-        "num_instructions": 1,
-        "shared_functions": 0,
-        "shared_instructions": 0,
-    }
+    counted = ("bitcode_bytes", "num_functions", "num_instructions", "shared_functions", "shared_instructions")
+    numbers = dict.fromkeys(counted, 1)
     row = {**key, **numbers, "split": "test", "bitcode_sha256": episode.bitcode_sha256}
     shard = {**key, "ir_sha256": "", "bitcode": source.read_bytes(), "function_hashes": [], "function_sizes": []}
     write_rows(corpus / "modules.parquet", [row], MODULES, {})

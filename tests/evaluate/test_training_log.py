@@ -131,12 +131,17 @@ def test_both_readers_get_what_was_written(tmp_path_factory, contexts, data):
     assert {one.name for one in events if type(one) is Context} == set(names)
 
 
-def test_a_score_that_one_compile_does_not_tell(tmp_path):
-    with pytest.raises(ArtifactError, match="dedup_bytes of this compile is not known"):
-        write_training_log(tmp_path / "log", compiled([("", 1)], bytes(11)), get_measure("dedup_bytes"))
-    plain = replace(compiled([], b""), header=None)
-    with pytest.raises(ArtifactError, match="the compiler asked nothing"):
-        write_training_log(tmp_path / "log", plain, TEXT)
+@pytest.mark.parametrize(
+    ("result", "measure", "message"),
+    [
+        (compiled([("", 1)], bytes(11)), "dedup_bytes", "dedup_bytes of this compile is not known"),
+        (replace(compiled([], b""), header=None), "text_bytes", "the compiler asked nothing"),
+    ],
+    ids=["score", "questions"],
+)
+def test_what_one_compile_does_not_tell(result, measure, message, tmp_path):
+    with pytest.raises(ArtifactError, match=message):
+        write_training_log(tmp_path / "log", result, get_measure(measure))
 
 
 def test_the_real_compiler(toolchain, task, settings, sample, tmp_path):
