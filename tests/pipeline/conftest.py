@@ -25,6 +25,11 @@ STARTED = ("bcmax", "es", "ppo")
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
 
 
+def jobs_of(run: subprocess.CompletedProcess) -> dict[str, str]:
+    """How many jobs of each rule, and in total, Snakemake has announced."""
+    return dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+
+
 class WorkingCopy:
     """A folder with a checkout in it, whose code is run by this Python and its programs."""
 
@@ -69,9 +74,8 @@ class WorkingCopy:
             self.succeed("git", *words.split())
 
     def jobs(self, *command: str) -> dict[str, str]:
-        """Jobs by rule, and in total, that a dry run of Snakemake would do."""
-        run = self.succeed(*command)
-        return dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+        """Jobs that a dry run of Snakemake would do, see `jobs_of`."""
+        return jobs_of(self.succeed(*command))
 
     def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:
         """A training as the rule would start it, with folders of its own and sections of the configuration changed."""

@@ -11,8 +11,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
-from tests.pipeline.conftest import Checkout
-from tests.pipeline.test_trial import jobs
+from tests.pipeline.conftest import Checkout, jobs_of
 
 LOOK = ("look=es-s0", "reason=to test the target")
 PAGE = "data/sealed/evaluation/es-s0/objects/report.html"
@@ -43,7 +42,7 @@ def snakemake(copy, *options):
 def test_a_look_is_two_jobs_and_trains_nothing(sealed):
     run = snakemake(sealed, "--dry-run", "--config", "seed=9", *LOOK, "--", "sealed")
     assert run.returncode == 0, run.stderr
-    assert jobs(run.stdout + run.stderr) == {"build_project": "1", "look": "1", "sealed": "1", "total": "3"}
+    assert jobs_of(run) == {"build_project": "1", "look": "1", "sealed": "1", "total": "3"}
 
 
 def test_no_look_without_a_reason(sealed):
@@ -95,4 +94,4 @@ def test_a_look_is_logged_and_made_once(sealed):
     assert (cells[2], cells[5], cells[7]) == ("es-s0", "objects", "to test the target")
     assert "1 program of 1 project" in cells[8]
     again = snakemake(sealed, "--dry-run", "--config", *LOOK, "--", "sealed")
-    assert "look" not in jobs(again.stdout + again.stderr)
+    assert "look" not in jobs_of(again)

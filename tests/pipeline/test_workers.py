@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,14 @@ def train(checkout, name: str, cores: int, **options) -> dict[str, bytes]:
     return outcome(checkout, name)
 
 
+@pytest.fixture(scope="module")
+def expected(finished) -> dict[str, bytes]:
+    """What the run of the workflow has left."""
+    return {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+
+
 @pytest.mark.parametrize(("kind", "num_workers"), [pytest.param("serial", 1, marks=pytest.mark.slow), ("local", 3)])
-def test_the_same_bytes_on_this_machine(finished, kind, num_workers):
-    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+def test_the_same_bytes_on_this_machine(finished, expected, kind, num_workers):
     assert train(finished, f"{kind}{num_workers}", num_workers, kind=kind) == expected
 
 
@@ -47,8 +53,7 @@ def cluster():
 @needs_ray
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_same_bytes_on_a_cluster(finished, cluster):
-    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+def test_the_same_bytes_on_a_cluster(finished, expected, cluster):
     nodes = [cluster.add_node(), cluster.add_node()]
     ray = {"kind": "ray", "address": cluster.address}
     try:
@@ -65,8 +70,7 @@ def test_the_same_bytes_on_a_cluster(finished, cluster):
 @pytest.mark.slow
 @needs_ray
 @pytest.mark.timeout(600)
-def test_the_same_bytes_on_nested_workers(finished, cluster):
-    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+def test_the_same_bytes_on_nested_workers(finished, expected, cluster):
     with serve_workers(cluster.address, 2), ThreadPoolExecutor(2) as threads:
         nested = {"kind": "nested", "address": cluster.address}
         both = [threads.submit(train, finished, name, 1, **nested) for name in ("nested-one", "nested-other")]
@@ -77,8 +81,9 @@ def test_the_same_bytes_on_nested_workers(finished, cluster):
 @needs_ray
 @needs_namespaces
 @pytest.mark.timeout(600)
-def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished, cluster, tmp_path, toolchain):
-    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(
+    finished, expected, cluster, tmp_path, toolchain
+):
     ray = {"kind": "ray", "address": cluster.address, "num_workers": 1}
     compiler, temporary = toolchain.binary.parent, tmp_path / "node"
     temporary.mkdir()
@@ -99,8 +104,7 @@ def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(finished
 @pytest.mark.slow
 @needs_ray
 @pytest.mark.timeout(600)
-def test_the_same_bytes_on_a_cluster_that_grows_from_nothing(finished, tmp_path):
-    expected = {file: (finished.root / "data/policies/es-s0" / file).read_bytes() for file in FILES}
+def test_the_same_bytes_on_a_cluster_that_grows_from_nothing(finished, expected, tmp_path):
     growing = GrowingCluster(tmp_path, max_nodes=2, idle_s=3.0)
     try:
         ray = {"kind": "ray", "address": growing.address, "num_workers": 2}
@@ -128,12 +132,9 @@ def disturbed(checkout, name: str, kill, every_s: float, **options) -> int:
         end = time.monotonic() + 280.0
         while process.poll() is None:
             assert time.monotonic() < end
-            with_effect = kill(process)
-            kills += with_effect
-            try:
+            kills += kill(process)
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(every_s)
-            except subprocess.TimeoutExpired:
-                pass
         reader.join(10.0)
     assert process.returncode == 0
     return kills
@@ -145,10 +146,12 @@ def test_workers_killed_while_training(finished, undisturbed):
     """Every kill hits a worker with its compiler; no compile fails, nothing changes."""
 
     def kill(process) -> int:
-        workers = [pid for pid in children_of(process.pid) if b"mlgo.pool.worker" in _command_line(pid)]
-        for pid in workers[:1]:
-            os.kill(pid, signal.SIGKILL)
-        return len(workers[:1])
+        for pid in children_of(process.pid):
+            with suppress(OSError):
+                if b"mlgo.pool.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+                    return 1
+        return 0
 
     kills = disturbed(finished, "killed", kill, 1.5, retries=50)
     print(f"{kills} workers killed")
@@ -232,10 +235,3 @@ def test_the_head_dies_while_training_and_others_finish_it(finished):
         one.close()
     goes_on = train(finished, "headless", 2, generations=3 * GENERATIONS, pairs=PAIRS)
     assert goes_on == train(finished, "never-headless", 2, generations=3 * GENERATIONS, pairs=PAIRS)
-
-
-def _command_line(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
