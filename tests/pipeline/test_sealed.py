@@ -2,15 +2,12 @@
 
 import shutil
 
-import numpy as np
 import pytest
 import yaml
 
 from mlgo.base.artifacts import RESULTS, read_table
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
+from tests.fakes.policies import linear_policy
 from tests.pipeline.conftest import Checkout, jobs_of
 
 LOOK = ("look=es-s0", "reason=to test the target")
@@ -29,9 +26,7 @@ def sealed(tmp_path_factory):
     recipe = yaml.safe_load((root / "config/corpora/sample/calc.yaml").read_text())
     recipe |= {"name": "unseen", "path": "data/sample/unseen"}
     (root / "config/sealed/unseen.yaml").write_text(yaml.safe_dump(recipe))
-    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, -1], np.float32))
-    save_policy(policy, root / "data/policies/es-s0")
+    save_policy(linear_policy("inline-size", ["cost_estimate"], [0, -1]), root / "data/policies/es-s0")
     return copy
 
 
