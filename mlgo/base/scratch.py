@@ -121,9 +121,8 @@ def _process_root() -> Path:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Let one process at a time in; the lock is a folder, or a file that is made for it."""
-    kind = os.O_DIRECTORY if path.is_dir() else os.O_RDWR | os.O_CREAT
+def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT) -> Iterator[None]:
+    """Let one process at a time in; the lock is a file that is made for it, or with ``os.O_DIRECTORY`` a folder."""
     descriptor = os.open(path, kind | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -4,6 +4,7 @@ An evaluation makes a row before anything is compiled and gets its headline at t
 the log, too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
 """
 
+import os
 import subprocess
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -83,7 +84,7 @@ def sealed_evaluation(
 def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
     """Write the row of an evaluation; the row that it made when it began is replaced."""
     try:
-        with locked(log.parent):
+        with locked(log.parent, os.O_DIRECTORY):
             text = log.read_text() if log.exists() else _HEAD
             begun = f"{_row(replace(evaluation, headline=UNFINISHED))}\n"
             if evaluation.headline != UNFINISHED and begun in text:
