@@ -62,9 +62,18 @@ class _ScoresAsLogits(MaskableActorCriticPolicy):
 
 
 class _Results(BaseCallback):
-    """Logs how finished episodes came out, as means since the last log."""
+    """Logs how finished episodes came out, as means since the last log.
+
+    Args:
+        done: called with the number of new steps.
+    """
+
+    def __init__(self, done: Callable[[int], object]) -> None:
+        super().__init__()
+        self._done = done
 
     def _on_step(self) -> bool:
+        self._done(1)
         for info in self.locals["infos"]:
             if "final_score" not in info:
                 continue
@@ -117,12 +126,7 @@ def train_maskable_ppo(
         _ScoresAsLogits, env, policy_kwargs=policy, seed=seed, device="cpu", tensorboard_log=tensorboard, **learning
     )
 
-    class Progress(_Results):
-        def _on_step(self) -> bool:
-            done(1)
-            return super()._on_step()
-
-    agent.learn(steps, callback=Progress(), tb_log_name="sb3")
+    agent.learn(steps, callback=_Results(done), tb_log_name="sb3")
     extractor = agent.policy.pi_features_extractor
     assert isinstance(extractor, ActionScores)
     return extractor.weights()

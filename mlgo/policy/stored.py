@@ -39,8 +39,8 @@ StoredPolicy = Policy | ImportedPolicy
 """What a policy's folder holds. Both have a task, features, an action space and provenance, and answer a compiler."""
 
 
-class Kept(Protocol):
-    """What is kept: a model, and how it sees the world."""
+class StoredModel(Protocol):
+    """A model on disk, and how it sees the world."""
 
     @property
     def architecture(self) -> Shape:
@@ -58,7 +58,7 @@ class Kept(Protocol):
         ...
 
 
-Stored = TypeVar("Stored", bound=Kept)
+Stored = TypeVar("Stored", bound=StoredModel)
 
 
 def save_policy(policy: Policy, folder: Path) -> None:
@@ -158,23 +158,23 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
     """
     record, weights = read_json(folder / "policy.json"), read_array(folder / "weights.npy")
     try:
-        kept = decode(folder, record, weights)
+        stored = decode(folder, record, weights)
         if weights.dtype != np.float32:
             raise ValueError("weights.npy is not a float32 array")
         if not isinstance(record["provenance"], dict):
             raise ValueError("provenance is not an object")
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); train it again") from error
-    shape = kept.architecture
+    shape = stored.architecture
     if not np.isfinite(weights).all():
         raise PolicyError(f"{folder}: {int((~np.isfinite(weights)).sum())} weights are not finite; train it again")
     try:
         shape.model(weights)
     except PolicyError as error:
         raise PolicyError(f"{folder}: {error}") from error
-    if shape.num_inputs != kept.num_inputs:
-        raise PolicyError(f"{folder}: {shape.num_inputs} inputs where what it sees makes {kept.num_inputs}")
-    return kept
+    if shape.num_inputs != stored.num_inputs:
+        raise PolicyError(f"{folder}: {shape.num_inputs} inputs where what it sees makes {stored.num_inputs}")
+    return stored
 
 
 def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import trace_schema
 from mlgo.base.config import load_config
 from mlgo.base.seeding import generator
-from mlgo.errors import ArtifactError, PolicyError, TrainingError
+from mlgo.errors import PolicyError, TrainingError
 from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import Binary
 from mlgo.learn.base import Trajectory
@@ -302,27 +302,6 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
     toy = Toy()
     toy.num_evaluations = state.history[-1]["evaluations"]
     assert same(run(toy, state=state), whole)
-
-
-def test_checkpoints_come_back_exactly(tmp_path):
-    state = run(Toy(), CONFIG.model_copy(update={"rounds": 2}))
-    for name in "ab":
-        save_state(state, tmp_path / name, {"a": [1]})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    loaded, _ = load_state(tmp_path / "a", *STATES)
-    assert same(loaded, state)
-    assert load_state(tmp_path / "none", *STATES) == (None, None)
-    whole = (tmp_path / "a").read_bytes()
-    for length in (0, 1, len(whole) // 2, len(whole) - 1):
-        (tmp_path / "a").write_bytes(whole[:length])
-        with pytest.raises(ArtifactError, match="damaged"):
-            load_state(tmp_path / "a", *STATES)
-
-
-def test_a_checkpoint_of_another_version(tmp_path):
-    save_state(CloneData(START, START), tmp_path / "old")
-    with pytest.raises(ArtifactError, match=r"old is not of this version .*delete it to start anew"):
-        load_state(tmp_path / "old", *STATES)
 
 
 def test_compiles_become_trajectories_by_hand():

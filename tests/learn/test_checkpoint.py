@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError
 from mlgo.learn.checkpoint import load_state, save_state
@@ -80,3 +82,13 @@ def test_a_state_with_other_fields_is_named(tmp_path):
     save_state(Part("x"), tmp_path / "old")
     with pytest.raises(ArtifactError, match=r"old is not of this version .*title"):
         load_state(tmp_path / "old", globals()["Part"])
+
+
+@given(share=st.floats(0.0, 1.0, exclude_max=True))
+def test_a_damaged_checkpoint_is_named(tmp_path_factory, share):
+    path = tmp_path_factory.mktemp("state") / "state.npz"
+    save_state(State(0, 0.0, arrays=ARRAYS), path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ArtifactError, match=r"damaged.*delete it to start anew"):
+        load_state(path, State)

@@ -4,11 +4,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mlgo.base.config import load_config
-from mlgo.errors import ArtifactError, TrainingError
+from mlgo.errors import TrainingError
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.es.directions import Coordinates
 from mlgo.learn.es.loop import STATES, EsState, evolve
@@ -194,30 +192,6 @@ def test_every_method_resumes_exactly(method, stop, tmp_path):
 def test_every_method_climbs(method):
     state = evolve(COORDINATES, evaluate, validate, method_config(method, generations=60), 0)
     assert state.best_reward > -0.1  # from -1.98
-
-
-def test_checkpoints_come_back_exactly(tmp_path):
-    state = evolve(COORDINATES, evaluate, validate, CONFIG, 2)
-    save_state(state, tmp_path / "a", {"a": [1]})
-    save_state(state, tmp_path / "b", {"a": [1]})
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    loaded, extra = load_state(tmp_path / "a", *STATES)
-    assert same(loaded, state)
-    assert extra == {"a": [1]}
-    fresh = EsState.start(3, CONFIG)
-    save_state(fresh, tmp_path / "c")
-    assert same(load_state(tmp_path / "c", *STATES)[0], fresh)  # with a best reward of minus infinity
-    assert load_state(tmp_path / "none", *STATES) == (None, None)
-
-
-@given(data=st.data())
-def test_damaged_checkpoints(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("state") / "state.npz"
-    save_state(EsState.start(3, CONFIG), path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-    with pytest.raises(ArtifactError, match="damaged"):
-        load_state(path, *STATES)
 
 
 def test_a_failing_candidate_drops_its_twin_and_the_run_goes_on():

@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError, NothingCompiled, TrainingError
+from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
@@ -188,7 +188,6 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training(file):
 
 def test_checkpoint(tmp_path):
     path = tmp_path / "state.npz"
-    assert load_state(path, MarginalState) == (None, None)
     costs = (np.zeros((2, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3))
     state = MarginalState(costs[1], 0.25, ({"round": 0}, {"round": 1, "loss": 0.1}), costs)
     save_state(state, path, {"failures": {}})
@@ -197,9 +196,6 @@ def test_checkpoint(tmp_path):
     assert [each.tolist() for each in read.costs] == [each.tolist() for each in costs]
     assert read.best.tolist() == costs[1].tolist()
     assert (read.best_reward, read.history, read.done) == (0.25, state.history, 1)
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(ArtifactError, match="delete it to start anew"):
-        load_state(path, MarginalState)
 
 
 PROGRAM = """

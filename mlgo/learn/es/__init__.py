@@ -71,10 +71,7 @@ class EvolutionStrategies:
 
 
 class _Snapshots:
-    """Policies during a training: one every so many generations, and each that beats all before it.
-
-    The saver writes them while compilers work.
-    """
+    """Policies during a training: one every so many generations, and each that beats all before it."""
 
     def __init__(self, training: Training[Any], every: int, coordinates: Coordinates) -> None:
         self._training, self._every, self._coordinates = training, every, coordinates

@@ -50,10 +50,7 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
         figures.update(zip(_OF_CANDIDATES, map(float, values), strict=True))
     if rewards.size:
         worse = rewards[rewards < 0.0]
-        values = [(rewards > 0.0).mean(), worse.size / rewards.size, *_mean_and_least(worse)]
+        ends = (worse.mean(), worse.min()) if worse.size else (0.0, 0.0)
+        values = [(rewards > 0.0).mean(), worse.size / rewards.size, *ends]
         figures.update(zip(_OF_MODULES, map(float, values), strict=True))
     return figures
-
-
-def _mean_and_least(values: np.ndarray) -> tuple[float, float]:
-    return (values.mean(), values.min()) if values.size else (0.0, 0.0)

@@ -124,38 +124,29 @@ def scaled(layers: Sequence[Layer], inputs: np.ndarray, size: float) -> list[Lay
 
 
 def _side_by_side(layers: Sequence[Layer], sharpen: bool) -> Layer:
-    """Block-diagonal layer of the members, and two units whose difference is (s + 1) / 2.
+    """Block-diagonal layer of the members, and two units whose difference is (s + 1) / 2."""
+    from scipy.linalg import block_diag
 
-    The first such layer clips again: the difference of two large units has been rounded, and the gate would show it.
-    """
-    rows, columns = (sum(matrix.shape[axis] for matrix, _ in layers) + 2 for axis in (0, 1))
-    joined, bias = np.zeros((rows, columns)), np.zeros(columns)
-    row = column = 0
-    for matrix, part in layers:
-        height, width = matrix.shape
-        joined[row : row + height, column : column + width] = matrix
-        bias[column : column + width] = part
-        row, column = row + height, column + width
-    if sharpen:
-        joined[row : row + 2, column:] = [[1.0, 1.0], [-1.0, -1.0]]
-        bias[column:] = -0.5, -1.5
+    joined = block_diag(*(matrix for matrix, _ in layers), np.zeros((2, 2)))
+    bias = np.concatenate([*(part for _, part in layers), np.zeros(2)])
+    if sharpen:  # clip again: the difference of two large units has been rounded, and the gate would show it
+        joined[-2:, -2:] = [[1.0, 1.0], [-1.0, -1.0]]
+        bias[-2:] = -0.5, -1.5
     else:
-        joined[row, column] = joined[row + 1, column + 1] = 1.0
+        joined[-2:, -2:] = np.eye(2)
     return joined, bias
 
 
 def _deviations(outputs: Sequence[Layer], caution: float, sign_scale: float) -> list[Layer]:
     """The last hidden layer, (g, -g) and the gated deviations, and the output."""
+    from scipy.linalg import block_diag
+
     count = len(outputs)
-    rows = sum(len(matrix) for matrix, _ in outputs) + 2
-    each, offset = np.zeros((rows, count)), np.array([float(bias[0]) for _, bias in outputs])
-    row = 0
-    for i, (matrix, _) in enumerate(outputs):
-        each[row : row + len(matrix), i] = matrix[:, 0]
-        row += len(matrix)
+    each = np.concatenate([block_diag(*(matrix for matrix, _ in outputs)), np.zeros((2, count))])
+    offset = np.array([float(bias[0]) for _, bias in outputs])
     mean, mean_offset = each.mean(axis=1, keepdims=True), offset.mean(keepdims=True)
     apart, apart_offset = each - mean, offset - mean_offset
-    sign = np.zeros((rows, 1))
+    sign = np.zeros((len(each), 1))
     sign[-2:, 0] = sign_scale, -sign_scale  # s + 1
     open_for_yes, open_for_no = _GATE * sign, -_GATE * sign
     hidden = np.concatenate(

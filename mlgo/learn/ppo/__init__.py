@@ -26,7 +26,8 @@ class ProximalPolicyOptimisation:
 
     def train(self, context: TrainContext[Any]) -> Trained:
         config: PPOConfig = context.config
-        start = _without_groups(context.start)
+        architecture, weights = context.start.architecture.ungrouped(context.start.weights)  # as Keras trains them
+        start = replace(context.start, architecture=architecture, weights=weights)
         with context.training(config.iterations, "iteration", STATES, policy=start) as training:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
@@ -46,12 +47,6 @@ class ProximalPolicyOptimisation:
                 training.after,
             )
         return Trained(start.with_weights(state.best), state.history, {"validation_reward": state.best_reward})
-
-
-def _without_groups(start: Any) -> Any:
-    """The same policy for Keras, which trains full matrices."""
-    architecture, weights = start.architecture.ungrouped(start.weights)
-    return replace(start, architecture=architecture, weights=weights)
 
 
 LEARNER = ProximalPolicyOptimisation()
