@@ -8,6 +8,7 @@ step is written out in ``docs/statistics.md``.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -335,7 +336,10 @@ def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
     differing = changes[changes != 0.0]
     least = abs(math.fsum(differing)) * (1.0 - 1e-12) - 1e-15  # sums in another order differ by rounding
     if len(differing) <= _MOST_EXACT:
-        first, second = (_all_sums(half) for half in np.array_split(differing, 2))
+        first, second = (
+            reduce(lambda sums, value: np.concatenate([sums - value, sums + value]), half, np.zeros(1))
+            for half in np.array_split(differing, 2)
+        )
         second.sort()
         above = len(second) - np.searchsorted(second, least - first, "left")
         below = np.searchsorted(second, -least - first, "right")
@@ -445,14 +449,6 @@ def _points(after: np.ndarray, before: np.ndarray, logs: np.ndarray) -> np.ndarr
     ratio = np.log(_ratios(after.sum(axis=1), before.sum(axis=1)))
     # 0 - x, as -x would make a negative zero
     return 0.0 - np.expm1(np.stack([ratio, logs.mean(axis=1), np.median(logs, axis=1)]))
-
-
-def _all_sums(values: np.ndarray) -> np.ndarray:
-    """Sums of values float64 [num] under all assignments of signs, float64 [2 ** num]."""
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums - value, sums + value])
-    return sums
 
 
 def _tally(changes: np.ndarray) -> Tally:

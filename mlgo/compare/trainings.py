@@ -139,7 +139,9 @@ def check_seeds(policies: Iterable[Path]) -> None:
     """Refuse seeds of a learner that were trained on different inputs."""
     first: dict[str, tuple[Path, RowView]] = {}
     for folder in policies:
-        found = _inputs(folder / "policy.json")
+        record = read_policy_record(folder / "policy.json")
+        found = {key: one for key, one in record["provenance"].items() if key in _TITLES}
+        found["vocabulary"] = {name: record[name] for name in _SCALING if name in record}
         known, expected = first.setdefault(PolicyName.of(folder.name).learner, (folder, found))
         for key, title in _TITLES.items():
             if found.get(key) != expected.get(key):
@@ -155,10 +157,3 @@ def read_policy_record(path: Path) -> Row:
     if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
         raise ArtifactError(f"{path} carries no provenance; train the policy again")
     return record
-
-
-def _inputs(path: Path) -> Row:
-    """What a training followed from, by the names of `_TITLES`."""
-    record = read_policy_record(path)
-    vocabulary = {name: record[name] for name in _SCALING if name in record}
-    return {key: one for key, one in record["provenance"].items() if key in _TITLES} | {"vocabulary": vocabulary}

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import Row
 from mlgo.compare.scores import SPLITS
@@ -36,9 +37,8 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
         shared = {pair: (int(both["bodies"]), int(both["instructions"])) for pair, both in counts.items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArtifactError("the corpus summary does not count shared bodies; run the corpus stage again") from error
-    rows = modules.drop_columns(["bitcode_sha256"]).to_pylist()
-    by_split = {split: [row for row in rows if row["split"] == split] for split in SPLITS}
-    reasons = Counter(row["skip_reason"].split(":")[0] for row in rows if row["skip_reason"])
+    by_split = {split: modules.filter(pc.field("split") == split) for split in SPLITS}
+    reasons = Counter(reason.split(":")[0] for reason in modules["skip_reason"].to_pylist() if reason)
     counted = [count_column(title, itemgetter(title)) for title in ("modules", "in C", "in C++", "left out")]
     functions, instructions = (count_column(title, itemgetter(title)) for title in ("functions", "instructions"))
     shares = Column("in shared functions", lambda row, style: style.share(row["shared"]))
@@ -53,9 +53,9 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
         Table(
             [project, split, *counted, instructions, shares, licence],
             [
-                _counts([row for row in members if row["project"] == project]) | {"split": split, "project": project}
+                _counts(members.filter(pc.field("project") == project)) | {"split": split, "project": project}
                 for split, members in by_split.items()
-                for project in sorted({row["project"] for row in members})
+                for project in sorted(members["project"].unique().to_pylist())
             ],
         ),
         sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
@@ -63,22 +63,23 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
     )
 
 
-def _counts(rows: list[Row]) -> Row:
+def _counts(modules: pa.Table) -> Row:
     """Figures of some modules by title; ``shared`` is the share of instructions in bodies that another split has."""
-    used = [row for row in rows if not row["skip_reason"]]
+    used = modules.filter(pc.field("skip_reason") == "")
+    in_c = used.filter(pc.field("language") == "c")
     functions, instructions, shared = (
-        sum(row[name] for row in used) for name in ("num_functions", "num_instructions", "shared_instructions")
+        pc.sum(used[name]).as_py() or 0 for name in ("num_functions", "num_instructions", "shared_instructions")
     )
     return {
-        "projects": len({row["project"] for row in used}),
+        "projects": len(used["project"].unique()),
         "modules": len(used),
-        "in C": sum(row["language"] == "c" for row in used),
-        "in C++": sum(row["language"] != "c" for row in used),
-        "left out": len(rows) - len(used),
+        "in C": len(in_c),
+        "in C++": len(used) - len(in_c),
+        "left out": len(modules) - len(used),
         "functions": functions,
         "instructions": instructions,
         "shared": shared / max(1, instructions),
-        "licence": ", ".join(sorted({row["licence"] for row in rows})),
+        "licence": ", ".join(sorted(modules["licence"].unique().to_pylist())),
     }
 
 

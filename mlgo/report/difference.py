@@ -28,12 +28,7 @@ _SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.it
 
 @dataclass(frozen=True)
 class Difference:
-    """One line of the table.
-
-    Attributes:
-        gain: by how much the first exceeds the second, as a share of the baseline, with its interval.
-        num_items: programs or modules whose sizes are known under all seeds of both.
-    """
+    """One line of the table: by how much the first exceeds the second, as a share of the baseline."""
 
     asked: str
     first: float

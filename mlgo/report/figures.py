@@ -49,9 +49,8 @@ class Series:
     """What one contender contributes to a chart.
 
     Attributes:
-        text: what a mark shows besides when it is pointed at.
+        text: what a mark shows besides when it is pointed at; ``hover`` is its format, after Plotly's templates.
         colour: number of its colour; colours come again with other dashes and symbols.
-        hover: format of what a mark shows, after Plotly's templates; its name is added.
         style: of the trace, laid over what the chart gives.
     """
 

@@ -24,11 +24,7 @@ _MINUS = "\N{MINUS SIGN}"
 
 @dataclass(frozen=True)
 class Style:
-    """How numbers are written.
-
-    Attributes:
-        html: with typographic signs and intervals below their gains, or in ASCII.
-    """
+    """How numbers are written: in HTML with typographic signs and intervals below their gains, or in ASCII."""
 
     html: bool
 
@@ -120,12 +116,10 @@ HTML, PLAIN = Style(html=True), Style(html=False)
 
 
 class RenderedPage(NamedTuple):
-    """What a page shows in a terminal.
+    """What a page shows in a terminal; as Markdown and as a block for another file where there are such.
 
     Attributes:
-        markdown: the same as a page; empty where there is none.
         is_good: whether all that was looked at did what it should.
-        block: a short page, for a place in another file; empty where there is none.
     """
 
     text: str
@@ -136,11 +130,7 @@ class RenderedPage(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of a table.
-
-    Attributes:
-        left: whether it is text, set to the left; in HTML it may break lines if ``wrap`` is true as well.
-    """
+    """A column of a table; text stands to the left, and in HTML it may break lines if ``wrap`` is true as well."""
 
     title: str
     cell: Callable[[Any, Style], str]

@@ -112,12 +112,7 @@ TITLES = {
 
 @dataclass(frozen=True)
 class Seen:
-    """Linked files by what training has seen of them.
-
-    Attributes:
-        programs: share of each program's own code that training has seen.
-        unlike: each policy over the programs of each split of which it has seen little.
-    """
+    """Linked files by what training has seen of them; ``unlike`` are totals of programs of which it has seen little."""
 
     kinds: Sequence[KindBytes]
     programs: Mapping[Key, float]

@@ -41,7 +41,7 @@ _PARTS = {PROGRAMS: "all", **{name: f"of {title}" for name, title in LANGUAGE_TI
 
 @dataclass(frozen=True)
 class Ships:
-    """Linked files beside the heuristic's.
+    """Linked files against the heuristic's.
 
     Attributes:
         rows: each policy and reference on each program, then over all of a split; by contender, policies first.

@@ -35,11 +35,7 @@ _TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
 
 @dataclass(frozen=True)
 class Matrix:
-    """What was gained by what was learnt from, and what was tested on.
-
-    Attributes:
-        rows: the cells, line by line; the contender is what was learnt from, the scope what was tested on.
-    """
+    """What was gained by what was learnt from (the contender), and what was tested on (the scope), line by line."""
 
     title: str
     rows: tuple[ComparisonRow, ...]

@@ -139,10 +139,9 @@ _KINDS = r"NEXT|NOT|SAME|DAG|LABEL|EMPTY|COUNT-\d+"
 
 
 def mismatch(checks: str, found: str, prefixes: Sequence[str], never: Sequence[str] = ()) -> str:
-    """What of a text does not meet the directives of another; empty if all is well.
+    """What of a text does not meet directives such as ``CHECK-NEXT: mask: 0,{{.*}}``; empty if all is well.
 
     Args:
-        checks: holds directives such as ``CHECK-NEXT: mask: 0,{{.*}}``.
         found: text to check; blanks and tabs count as one blank.
         prefixes: what directives begin with.
         never: what may stand nowhere outside of a match.

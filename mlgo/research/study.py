@@ -125,10 +125,8 @@ def limits(trials: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequen
 def importances(ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], seed: int) -> dict[str, float]:
     """Share of each setting in the variance of the gain over the complete trials, the greatest first; by fANOVA.
 
-    Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014.
-
-    Returns:
-        Empty where nothing can be said: fewer than two settings, or fewer than two gains that differ.
+    Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter Importance", ICML 2014. Empty
+    where nothing can be said: fewer than two settings, or fewer than two gains that differ.
     """
     gains = {one.gain for one in trials if one.state == "complete"}
     if len(ranges) < 2 or len(gains) < 2:
@@ -160,6 +158,7 @@ def _study_of(optuna: Any, ranges: Mapping[str, RangeConfig], trials: Sequence[T
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for one in trials:
         complete = one.state == "complete"
+        steps = set.intersection(*map(set, one.rewards.values())) if one.rewards and one.state == "pruned" else set()
         # A training that could not go on says that its settings are bad. Optuna takes a pruned trial without rewards as
         # worse than all others, and would forget a failed one.
         states = optuna.trial.TrialState
@@ -172,16 +171,12 @@ def _study_of(optuna: Any, ranges: Mapping[str, RangeConfig], trials: Sequence[T
                     for key, value in one.settings.items()
                 },
                 distributions=_distributions(optuna, ranges),
-                intermediate_values=_mean(one.rewards) if one.state == "pruned" else {},
+                intermediate_values={
+                    step: float(np.mean([rewards[step] for rewards in one.rewards.values()])) for step in sorted(steps)
+                },
             )
         )
     return study
-
-
-def _mean(rewards: Mapping[int, Mapping[int, float]]) -> dict[int, float]:
-    """Mean over the seeds, at the steps that all of them have."""
-    steps = set.intersection(*(set(one) for one in rewards.values())) if rewards else set()
-    return {step: float(np.mean([one[step] for one in rewards.values()])) for step in sorted(steps)}
 
 
 def _distributions(optuna: Any, ranges: Mapping[str, RangeConfig]) -> dict[str, Any]:

@@ -56,7 +56,6 @@ def run_tests(
 
     Args:
         folder: such as llvm/test/Transforms/Inline/ML of a checkout of LLVM.
-        toolchain: clang, as in the configuration; for tests without ``tools``.
         tools: folder with opt, llc and FileCheck; None makes clang do what they do.
         progress: gives back the files one by one, and may show how far it is.
     """
