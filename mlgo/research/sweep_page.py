@@ -2,7 +2,7 @@
 
 import argparse
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
 from mlgo.report import figures
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, render, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 from mlgo.research.costs import Cost, cost_columns, cost_of_seeds, cost_table, experiment_costs
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Point
@@ -153,7 +153,6 @@ def study_record(
 
 def _figures(point: Point, split: str, digits: int) -> Row:
     one = point.rows[split].by(point.measure)
-
     return {
         **one.figures({"modules": "num_compared", "failed": "num_failed", "projects": "num_projects"}),
         **{
@@ -171,22 +170,25 @@ def _figures(point: Point, split: str, digits: int) -> Row:
 
 def _trial_columns(study: RowView) -> list[Column]:
     """Columns for the trials of a study."""
-
-    def setting(one: RowView, style: Style, key: str) -> str:
-        return str(one["settings"][key])
-
-    def gain(one: RowView, style: Style) -> str:
-        value = one["validation_gain_percent"]
-        return style.gain(None if value is None else value / 100.0)
-
     return [
         _star_column(),
         count_column("trial", lambda one: one["trial"]),
-        *(Column(key, partial(setting, key=key)) for key in study["trials"][0]["settings"]),
+        *_setting_columns(study["trials"][0]["settings"]),
         text_column("outcome", lambda one: one["state"]),
-        Column("gain, validation", gain),
+        gain_column("gain, validation", lambda one: _share(one["validation_gain_percent"])),
         text_column("why", lambda one: one["why"], wrap=True),
     ]
+
+
+def _share(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100.0
+
+
+def _setting_columns(keys: Iterable[str]) -> list[Column]:
+    def setting(one: RowView, style: Style, key: str) -> str:
+        return str(one["settings"].get(key, style.none))
+
+    return [Column(key, partial(setting, key=key)) for key in keys]
 
 
 def _star_column() -> Column:
@@ -228,14 +230,10 @@ def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
         num_failed = len(one["failures"])
         return f"{len(seeds) - num_failed} of {len(seeds)}" if num_failed else str(len(seeds))
 
-    def setting(one: RowView, style: Style, key: str) -> str:
-        return str(one["settings"].get(key, style.none))
-
     def gain(one: RowView, style: Style, split: str, kind: str) -> str:
         if split not in one:
             return str(one["state"])
-        ends = (one[split][f"{kind}{end}_percent"] for end in ("gain", "low", "high"))
-        return style.gain(Gain(*(None if end is None else end / 100.0 for end in ends)))
+        return style.gain(Gain(*(_share(one[split][f"{kind}{end}_percent"]) for end in ("gain", "low", "high"))))
 
     splits = [split for split in SPLITS if any(split in one for one in records)] or list(SPLITS)
     last = splits[-1]
@@ -249,7 +247,7 @@ def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
         _star_column(),
         *([text_column("task", lambda one: one["task"])] if several else []),
         text_column("learner", lambda one: one["learner"]),
-        *(Column(key, partial(setting, key=key)) for key in _keys(records)),
+        *_setting_columns(_keys(records)),
         Column("seeds", lambda one, style: num_seeds(one)),
         *(
             Column(f"{title}, {split}", partial(gain, split=split, kind=kind))
