@@ -27,13 +27,13 @@ from mlgo.base.seeding import sample
 from mlgo.cli.options import positive, read_config
 from mlgo.errors import CompileTimeout, ToolchainError
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
-from mlgo.host.known import AnswerPrefix
+from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import Child
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.task import Task, get_task
-from mlgo.host.toolchain import Toolchain, find_toolchain
+from mlgo.host.toolchain import Toolchain, find_toolchain, zig_environment
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.pool import LocalBackend, Pool, WorkerLost
@@ -160,7 +160,7 @@ def _measure_worker(toolchain: Toolchain, task: Task, settings: CompileConfig) -
 
 def _build_c_host(toolchain: Toolchain, folder: Path) -> Path:
     program = folder / "echo_host"
-    environment = toolchain.front_end_environment(folder)
+    environment = zig_environment(folder)
     command = [*toolchain.front_end("c"), "-O2", "-o", str(program), str(_C_SOURCE)]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
     if run.returncode != 0:

@@ -14,7 +14,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.types import TensorSpec
 from mlgo.envs.modules import ModuleProblem
 from mlgo.errors import CompileError, ReplayMismatch
-from mlgo.host.known import AnswerPrefix
+from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.task import Responder, Task

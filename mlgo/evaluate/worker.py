@@ -11,7 +11,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import TensorSpec
 from mlgo.errors import CompileError, ReplayMismatch
 from mlgo.evaluate.copies import Copies
-from mlgo.host.known import AnswerPrefix
+from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import kill_children
 from mlgo.host.program import ProgramRunner

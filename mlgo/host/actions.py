@@ -31,22 +31,20 @@ class Binary(ActionSpace):
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
         """See `ActionSpace.first_layer`."""
-        columns, frombuffer, concatenate = self._columns(header, scaling.features), np.frombuffer, np.concatenate
-        blocks, float32 = header.blocks(), np.float32
+        columns, blocks, frombuffer = self._columns(header, scaling.features), header.blocks(), np.frombuffer
+        dtype, is_mixed, float32 = blocks[0][0], len(blocks) > 1, np.float32
 
-        def of_one_type(payload: bytes) -> np.ndarray:
-            found: np.ndarray = scaling(frombuffer(payload, dtype)[columns]) @ matrix
+        def outputs(payload: bytes) -> np.ndarray:
+            if is_mixed:
+                parts = [frombuffer(payload, *block) for block in blocks]
+                numbers = np.concatenate(parts, dtype=float32, casting="unsafe")
+            else:
+                numbers = frombuffer(payload, dtype)
+            found: np.ndarray = scaling(numbers[columns]) @ matrix
             found += bias
             return found
 
-        def of_several(payload: bytes) -> np.ndarray:
-            parts = [frombuffer(payload, *block) for block in blocks]
-            found: np.ndarray = scaling(concatenate(parts, dtype=float32, casting="unsafe")[columns]) @ matrix
-            found += bias
-            return found
-
-        dtype = blocks[0][0]
-        return of_one_type if len(blocks) == 1 else of_several
+        return outputs
 
     def _columns(self, header: Header, features: tuple[str, ...]) -> np.ndarray:
         offered = [spec.name for spec in header.features]

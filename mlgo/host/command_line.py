@@ -14,83 +14,81 @@ from collections.abc import Iterable, Iterator
 
 from mlgo.errors import ConfigError
 
+
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text: a table of options."""
+    return tuple(text.split())
+
+
 SOURCE_OPTIONS = ("-D", "-U", "-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros")
 """Macros, folders and headers of a source, which recipes may give."""
 
 DEPENDENCY_OPTIONS = ("-MF", "-MT", "-MQ", "-MJ", "-dependency-file", "-dependency-dot", "-module-dependency-dir")
 
-PASSED_ON_OPTIONS = (
-    *("-Xclang", "-Xpreprocessor", "-Xassembler", "-mllvm", "-mmlir", "-Xclangas", "-Xanalyzer", "-Xarch_host"),
-    *("-Xarch_device", "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xopenmp-target", "-Xoffload-linker"),
+PASSED_ON_OPTIONS = words(
+    """
+    -Xclang -Xpreprocessor -Xassembler -mllvm -mmlir -Xclangas -Xanalyzer -Xarch_host -Xarch_device -Xcuda-fatbinary
+    -Xcuda-ptxas -Xopenmp-target -Xoffload-linker"""
 )
 """Their value is an option for a part of the compiler."""
 
-LINK_OPTIONS = (
-    *("-L", "-l", "-T", "-u", "-z", "-e", "-h", "-R", "-b", "-init", "-rpath", "-Xlinker", "--for-linker"),
-    *("--force-link", "--library-directory", "-framework", "-reexport_framework", "-weak_framework"),
-    *("-lazy_framework", "-force_load", "-weak_library", "-lazy_library", "-reexport_library", "-bundle_loader"),
-    *("-install_name", "-dylinker_install_name", "-dylib_file", "-current_version", "-compatibility_version"),
-    *("-exported_symbols_list", "-unexported_symbols_list", "-alias_list", "-filelist", "-undefined", "-umbrella"),
-    *("-allowable_client", "-client_name", "-sub_library", "-sub_umbrella", "-image_base", "-pagezero_size"),
-    *("-multiply_defined", "-multiply_defined_unused", "-read_only_relocs", "-weak_reference_mismatches"),
-    *("-seg1addr", "-seg_addr_table", "-seg_addr_table_filename", "-segs_read_only_addr", "-segs_read_write_addr"),
+LINK_OPTIONS = words(
+    """
+    -L -l -T -u -z -e -h -R -b -init -rpath -Xlinker --for-linker --force-link --library-directory -framework
+    -reexport_framework -weak_framework -lazy_framework -force_load -weak_library -lazy_library -reexport_library
+    -bundle_loader -install_name -dylinker_install_name -dylib_file -current_version -compatibility_version
+    -exported_symbols_list -unexported_symbols_list -alias_list -filelist -undefined -umbrella -allowable_client
+    -client_name -sub_library -sub_umbrella -image_base -pagezero_size -multiply_defined -multiply_defined_unused
+    -read_only_relocs -weak_reference_mismatches -seg1addr -seg_addr_table -seg_addr_table_filename -segs_read_only_addr
+    -segs_read_write_addr"""
 )
 
-_OTHER_OPTIONS = (
-    *("-o", "--output", "-x", "--language", "-target", "-arch", "-arch_only", "-A", "-B", "-F", "-G", "-V"),
-    *("--param", "--config", "--sysroot", "-isysroot", "--prefix", "-specs", "--specs", "-wrapper", "-resource-dir"),
-    *("--resource", "--std", "--stdlib", "--rtlib", "-aux-info", "-dumpdir", "-dumpbase", "-dumpbase-ext"),
-    *("-iprefix", "-iwithprefix", "-iwithprefixbefore", "-iwithsysroot", "-imultilib", "-imultiarch", "-iframework"),
-    *("-iframeworkwithsysroot", "-isystem-after", "-cxx-isystem", "-stdlib++-isystem", "-include-pch", "-ivfsoverlay"),
-    *("-vfsoverlay", "--vfsoverlay", "--define-macro", "--undefine-macro", "--include-directory", "--assert"),
-    *("--include-directory-after", "--include-prefix", "--include-with-prefix", "--include-with-prefix-after"),
-    *("--include-with-prefix-before", "--system-header-prefix", "--no-system-header-prefix", "-working-directory"),
-    *("-serialize-diagnostics", "--serialize-diagnostics", "--analyzer-output", "-object-file-name", "-dsym-dir"),
-    *("-fdebug-compilation-dir", "-fnew-alignment", "-ftrapv-handler", "-fmodule-implementation-of"),
-    *("-fmodules-user-build-path", "-iapinotes-modules", "-gen-cdb-fragment-path", "-mthread-model", "-meabi"),
-    *("-darwin-target-variant", "-darwin-target-variant-triple", "-ccc-gcc-name", "-ccc-install-dir", "--dyld-prefix"),
+_OTHER_OPTIONS = words(
+    """
+    -o --output -x --language -target -arch -arch_only -A -B -F -G -V --param --config --sysroot -isysroot --prefix
+    -specs --specs -wrapper -resource-dir --resource --std --stdlib --rtlib -aux-info -dumpdir -dumpbase -dumpbase-ext
+    -iprefix -iwithprefix -iwithprefixbefore -iwithsysroot -imultilib -imultiarch -iframework -iframeworkwithsysroot
+    -isystem-after -cxx-isystem -stdlib++-isystem -include-pch -ivfsoverlay -vfsoverlay --vfsoverlay --define-macro
+    --undefine-macro --include-directory --assert --include-directory-after --include-prefix --include-with-prefix
+    --include-with-prefix-after --include-with-prefix-before --system-header-prefix --no-system-header-prefix
+    -working-directory -serialize-diagnostics --serialize-diagnostics --analyzer-output -object-file-name -dsym-dir
+    -fdebug-compilation-dir -fnew-alignment -ftrapv-handler -fmodule-implementation-of -fmodules-user-build-path
+    -iapinotes-modules -gen-cdb-fragment-path -mthread-model -meabi -darwin-target-variant -darwin-target-variant-triple
+    -ccc-gcc-name -ccc-install-dir --dyld-prefix"""
 )
 
 WITH_VALUE = frozenset((*SOURCE_OPTIONS, *DEPENDENCY_OPTIONS, *PASSED_ON_OPTIONS, *LINK_OPTIONS, *_OTHER_OPTIONS))
 """Options of compilers whose value is the next word. Many may have it in the same word, too."""
 
 WITHOUT_CODE = frozenset(
-    (
-        *("-E", "-M", "-MM", "-fsyntax-only", "--version", "-###", "--analyze", "-dumpversion", "-dumpmachine"),
-        *("-emit-ast", "--help"),
-    )
+    words("-E -M -MM -fsyntax-only --version -### --analyze -dumpversion -dumpmachine -emit-ast --help")
 )
 """With one of these a compiler ends before it optimizes code."""
 
 LINKER_LETTERS = frozenset("-" + letter for letter in "AFGILORTabefhlmouyz")
 LINKER_NAMES = frozenset(
-    (
-        *("Map", "Tbss", "Tdata", "Ttext", "android-memtag-mode", "auxiliary", "call-graph-ordering-file", "chroot"),
-        *("compress-debug-sections", "compress-sections", "default-script", "defsym", "dependency-file"),
-        *("dynamic-linker", "dynamic-list", "entry", "error-handling-script", "error-limit", "exclude-libs"),
-        *("export-dynamic-symbol", "export-dynamic-symbol-list", "filter", "fini", "format", "hash-style"),
-        *("image-base", "in-implib", "init", "irpgo-profile", "just-symbols", "keep-unique", "library"),
-        *("library-path", "load-pass-plugin", "mips-got-size", "mllvm", "oformat", "opt-remarks-filename"),
-        *("opt-remarks-format", "opt-remarks-passes", "orphan-handling", "out-implib", "output", "pack-dyn-relocs"),
-        *("plugin", "plugin-opt", "print-symbol-order", "remap-inputs", "remap-inputs-file", "reproduce"),
-        *("retain-symbols-file", "rpath", "rpath-link", "rsp-quoting", "script", "section-start"),
-        *("shuffle-sections", "soname", "sort-section", "symbol-ordering-file", "sysroot", "target2", "threads"),
-        *("thinlto-cache-policy", "trace-symbol", "undefined", "undefined-glob", "unresolved-symbols"),
-        *("version-script", "why-extract", "why-live", "wrap", *(option.strip("-") for option in LINK_OPTIONS)),
+    words(
+        """
+    Map Tbss Tdata Ttext android-memtag-mode auxiliary call-graph-ordering-file chroot compress-debug-sections
+    compress-sections default-script defsym dependency-file dynamic-linker dynamic-list entry error-handling-script
+    error-limit exclude-libs export-dynamic-symbol export-dynamic-symbol-list filter fini format hash-style image-base
+    in-implib init irpgo-profile just-symbols keep-unique library library-path load-pass-plugin mips-got-size mllvm
+    oformat opt-remarks-filename opt-remarks-format opt-remarks-passes orphan-handling out-implib output pack-dyn-relocs
+    plugin plugin-opt print-symbol-order remap-inputs remap-inputs-file reproduce retain-symbols-file rpath rpath-link
+    rsp-quoting script section-start shuffle-sections soname sort-section symbol-ordering-file sysroot target2 threads
+    thinlto-cache-policy trace-symbol undefined undefined-glob unresolved-symbols version-script why-extract why-live
+    wrap"""
     )
-)
+).union(option.strip("-") for option in LINK_OPTIONS)
 """Long options of linkers whose value is the next word or stands behind ``=``; one or two dashes begin them."""
 
-_ALONE = (
-    *("-ansi", "-g", "-nostdinc", "-nostdinc++", "-pedantic", "-pedantic-errors", "-pthread", "-trigraphs", "-undef"),
-    "-w",
-)
+_ALONE = words("-ansi -g -nostdinc -nostdinc++ -pedantic -pedantic-errors -pthread -trigraphs -undef -w")
 _KINDS = re.compile(r"-(?:std=|[OW]|g[0-3]$|f|m)")
 
-_LOADING = (
-    *("@", "-B", "--prefix", "-specs", "--specs", "-wrapper", "-iplugindir", "-fplugin", "-fpass-plugin", "-load"),
-    *("-Xclang", "-Xpreprocessor", "-Xassembler", "-Xlinker", "-Xarch", "-Wp,", "-Wa,", "-Wl,", "-mllvm", "-cc1"),
-    *("--config", "-fmodule", "-fuse-ld", "-foffload", "-ccc-"),
+_LOADING = words(
+    """
+    @ -B --prefix -specs --specs -wrapper -iplugindir -fplugin -fpass-plugin -load -Xclang -Xpreprocessor -Xassembler
+    -Xlinker -Xarch -Wp, -Wa, -Wl, -mllvm -cc1 --config -fmodule -fuse-ld -foffload -ccc-"""
 )
 """Beginnings of what loads or runs other code, or passes anything on to a part of the compiler that can."""
 
@@ -98,9 +96,9 @@ _WRITING = ("-fdump", "-fdbg-cnt", "-fopt-info", "-fsave-optimization", "-foptim
 _MAPS = ("-ffile-prefix-map=", "-fmacro-prefix-map=", "-fdebug-prefix-map=")
 
 
-def by_option(words: Iterable[str]) -> Iterator[list[str]]:
+def by_option(command: Iterable[str]) -> Iterator[list[str]]:
     """Group a compiler's words: an option with its value if that is the next word, every other word alone."""
-    rest = iter(words)
+    rest = iter(command)
     for word in rest:
         value = next(rest, None) if word in WITH_VALUE else None
         yield [word] if value is None else [word, value]

@@ -8,24 +8,15 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
-from mlgo.host.command_line import check_options
+from mlgo.host.command_line import check_options, words
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.tasks.task import Task
-from mlgo.host.toolchain import Toolchain
+from mlgo.host.toolchain import Toolchain, zig_environment
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
 # add debug information; no UBSan and no frame pointers, which zig adds and clang by itself does not.
-_TO_BITCODE = (
-    "-g0",
-    "-w",
-    "-fno-sanitize=all",
-    "-fomit-frame-pointer",
-    "-Xclang",
-    "-disable-llvm-passes",
-    "-emit-llvm",
-    "-c",
-)
+_TO_BITCODE = words("-g0 -w -fno-sanitize=all -fomit-frame-pointer -Xclang -disable-llvm-passes -emit-llvm -c")
 
 
 LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
@@ -132,7 +123,7 @@ class FrontEnd:
         self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
     def _run(self, command: list[str], cwd: Path) -> None:
-        environment = self.toolchain.front_end_environment(self.cache_dir)
+        environment = zig_environment(self.cache_dir)
         run = run_bounded(command, self.settings.compile_timeout_s, cwd=cwd, env=environment)
         if run.returncode is None:
             raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompileTimeout, LinkError
+from mlgo.host.command_line import words
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.objects.elf import read_sections
 from mlgo.objects.functions import FunctionExtent, function_extents, section_kinds
@@ -26,15 +27,10 @@ from mlgo.objects.functions import FunctionExtent, function_extents, section_kin
 # ones only with --noinhibit-exec, which makes such errors warnings), and of several with one name the first counts.
 # Code that is not position independent is patched when it is loaded (-z notext). clang asks for --eh-frame-hdr in every
 # link. One thread: others are for other links.
-_ALWAYS = (
-    "--eh-frame-hdr",
-    "--strip-all",
-    "--unresolved-symbols=ignore-all",
-    "--allow-multiple-definition",
-    "--noinhibit-exec",
-    "--threads=1",
-    "-z",
-    "notext",
+_ALWAYS = words(
+    """
+    --eh-frame-hdr --strip-all --unresolved-symbols=ignore-all --allow-multiple-definition --noinhibit-exec --threads=1
+    -z notext"""
 )
 
 
@@ -114,16 +110,7 @@ def run_linker(
 NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its functions"
 """Why a link gave nothing."""
 
-_OWN = (
-    "--gc-sections",
-    "--no-gc-sections",
-    "--icf",
-    "-O",
-    "-Bsymbolic",
-    "--Bsymbolic",
-    "--exclude-libs",
-    "--no-eh-frame-hdr",
-)
+_OWN = words("--gc-sections --no-gc-sections --icf -O -Bsymbolic --Bsymbolic --exclude-libs --no-eh-frame-hdr")
 """Beginnings of options of a build's link that change what is linked, and that this linker has, too."""
 
 _COMPRESSION_LEVEL = 19

@@ -208,26 +208,21 @@ class LogParser:
 
     def _take_other(self) -> Event | None:
         """Take any one event from the buffer; None when it is not complete."""
-        buffer = self._buffer
-        line_end = buffer.find(b"\n")
-        if (len(buffer) if line_end < 0 else line_end) > _MAX_LINE_BYTES:
-            raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {buffer[:80]!r}")
-        if line_end < 0:
+        line, line_feed, rest = self._buffer.partition(b"\n")
+        if len(line) > _MAX_LINE_BYTES:
+            raise ProtocolError(f"a line of more than {_MAX_LINE_BYTES} bytes: {line[:80]!r}")
+        if not line_feed:
             return None
-        line, rest = buffer[:line_end], buffer[line_end + 1 :]
-        event: Event
         if self.header is None:
-            event = self.header = parse_header(line)
-            self._width = event.payload_bytes
-            self._buffer = rest
-            return event
+            self.header, self._buffer = parse_header(line), rest
+            self._width = self.header.payload_bytes
+            return self.header
         number = self._next_numbers.get(self._context, 0)
         if line == b'{"observation":%d}' % number:  # the one that is due, cut short
             return None
         kind, value = _parse_event(line)
         if kind == "context":
-            self._context = value
-            self._buffer = rest
+            self._context, self._buffer = value, rest
             return Context(value)
         if kind == "observation":
             if value != number:
@@ -251,14 +246,13 @@ class LogParser:
 def write_header(header: Header) -> bytes:
     """Encode a header as LLVM does: compact JSON and a line feed."""
 
-    def encode(spec: TensorSpec) -> dict[str, Any]:
-        return {"name": spec.name, "type": _type_name(spec), "port": 0, "shape": list(spec.shape)}
+    def encode(spec: TensorSpec) -> dict[str, object]:
+        name = {"float32": "float", "float64": "double"}.get(spec.dtype.name, spec.dtype.name + "_t")
+        return {"name": spec.name, "type": name, "port": 0, "shape": list(spec.shape)}
 
-    record: dict[str, Any] = {"features": [encode(spec) for spec in header.features]}
-    if header.advice is not None:
-        record["advice"] = encode(header.advice)
-    if header.score is not None:
-        record["score"] = encode(header.score)
+    answers = {"advice": header.advice, "score": header.score}
+    record: dict[str, object] = {"features": [encode(spec) for spec in header.features]}
+    record |= {kind: encode(spec) for kind, spec in answers.items() if spec is not None}
     return json.dumps(record, separators=(",", ":")).encode() + b"\n"
 
 
@@ -275,11 +269,6 @@ def write_observation(number: int, payload: bytes) -> bytes:
 def write_outcome(number: int, payload: bytes) -> bytes:
     """Encode a reward record of a training log."""
     return b'{"outcome":%d}\n%b\n' % (number, payload)
-
-
-def _type_name(spec: TensorSpec) -> str:
-    names = {"float32": "float", "float64": "double"}
-    return names.get(spec.dtype.name, spec.dtype.name + "_t")
 
 
 def _parse_event(line: bytes) -> tuple[str, Any]:

@@ -170,7 +170,7 @@ class Child(Closing):
     def reap(self) -> int:
         """Collect the return code of a process that has ended, and kill what it left running."""
         self.drain_stderr()
-        self._kill_group()  # before the wait: until then the number of the group cannot be another's
+        self._signal_group(signal.SIGKILL)  # before the wait: until then the number of the group cannot be another's
         return self._process.wait()
 
     def terminate(self) -> None:
@@ -186,14 +186,11 @@ class Child(Closing):
 
     def _end(self) -> None:
         if self._process.returncode is None:
-            self._kill_group()
+            self._signal_group(signal.SIGKILL)
             self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
-
-    def _kill_group(self) -> None:
-        self._signal_group(signal.SIGKILL)
 
     def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -220,12 +217,10 @@ class Completed:
     Attributes:
         returncode: exit status, negative for a signal, None when the deadline passed.
         stderr: last few kilobytes of stderr.
-        seconds: wall time.
     """
 
     returncode: int | None
     stderr: str
-    seconds: float
 
 
 def run_bounded(
@@ -242,9 +237,9 @@ def run_bounded(
 
     The other arguments are those of `Child`.
     """
-    start = time.monotonic()
+    deadline = time.monotonic() + timeout_s
     with Child(
         command, cwd=cwd, env=env, max_memory_bytes=max_memory_bytes, stdout=stdout, max_file_bytes=max_file_bytes
     ) as child:
-        returncode = child.wait(start + timeout_s)
-    return Completed(returncode, child.stderr_tail, time.monotonic() - start)
+        returncode = child.wait(deadline)
+    return Completed(returncode, child.stderr_tail)

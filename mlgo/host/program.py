@@ -47,7 +47,7 @@ from mlgo.errors import LinkError, ObjectError, ProgramError, ProgramOutput, Pro
 from mlgo.host.linker import run_linker
 from mlgo.host.module_file import RunnableProgram, generation_of
 from mlgo.host.process import run_bounded, without_folders
-from mlgo.host.toolchain import find_linker, zig_environment
+from mlgo.host.toolchain import ask_version, find_linker, zig_environment
 from mlgo.objects.elf import global_symbols, read_sections, text_size
 
 # -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
@@ -94,7 +94,6 @@ def _symbols(objects: Sequence[Path]) -> list[tuple[frozenset[bytes], frozenset[
         raise LinkError(f"an object cannot be linked: {error}") from error
 
 
-_VERSION_TIMEOUT_S = 30.0
 _MAX_MEMORY_BYTES = 8 * 10**9
 _MAX_OUTPUT_BYTES = 10**7
 _COUNTS, _OUTPUT, _PROGRAM = "counts", "stdout", "program"
@@ -149,15 +148,7 @@ def find_valgrind() -> Valgrind:
     if found is None:
         raise ToolchainError("valgrind, which counts what programs execute, is missing; install the package valgrind")
     try:
-        run = subprocess.run(
-            [found, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_VERSION_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        run = ask_version([found])
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolchainError(f"{found} does not start ({error}); install the package valgrind anew") from error
     version = run.stdout.strip()

@@ -3,12 +3,12 @@
 import errno
 import hashlib
 import os
-import select
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -16,26 +16,21 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import hash64, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import (
-    ChannelTimeout,
     CompileError,
     CompilerExit,
     CompilerMemory,
     CompileTimeout,
     ObjectError,
-    PolicyError,
-    ProtocolError,
     RemarkError,
     ToolchainError,
-    TooManyQuestions,
 )
-from mlgo.host.channel import Channel
-from mlgo.host.known import AnswerPrefix, KnownContext, KnownQuestions
-from mlgo.host.log import Context, Header, LogParser, RawObservation
+from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
+from mlgo.host.log import Header
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
-from mlgo.host.tasks.ir2vec import IR2VecVocabulary
-from mlgo.host.tasks.task import Advisor, Guard, Remark, Responder, Task
+from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.task import Advisor, Remark, Task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import ELF
 from mlgo.objects.functions import bytes_by_function
@@ -151,16 +146,29 @@ class CompileResult:
         return AnswerPrefix(tuple(contexts))
 
 
+class CompileOptions(TypedDict, total=False):
+    """What may be asked of any compile, all of it optional.
+
+    Attributes:
+        remark: reports to count; under advice instead of watching for an early stop.
+        object_path: where to keep the object file.
+        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
+        runner: runs the program that the module may be.
+    """
+
+    remark: Remark | None
+    object_path: Path | None
+    num_copies: Mapping[bytes, int] | None
+    runner: ProgramRunner | None
+
+
 def compile_plain(
     toolchain: Toolchain,
     module: Path,
     settings: CompileConfig,
     *,
     task: Task | None = None,
-    remark: Remark | None = None,
-    object_path: Path | None = None,
-    num_copies: Mapping[bytes, int] | None = None,
-    runner: ProgramRunner | None = None,
+    **options: Unpack[CompileOptions],
 ) -> CompileResult:
     """Compile a module with the compiler's own heuristics, no channel.
 
@@ -169,29 +177,21 @@ def compile_plain(
         module: bitcode or textual IR.
         settings: level and deadlines.
         task: decision problem that the module was made for; None compiles it as it is, from unoptimized IR.
-        remark: reports to count.
-        object_path: where to keep the object file.
-        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
-        runner: runs the program that the module may be.
+        **options: see `CompileOptions`.
 
     Raises:
         CompileError: the compile failed or took too long, or the program is not right.
     """
     with scratch_directory() as directory:
-        output = directory / "module.o"
-        costs = _costs_file(task, directory)
+        compiling = _Compile(toolchain, task, module, settings, directory, options)
         start = time.monotonic()
-        told = _remark_flags(REMARK_OPTIONS, costs)
-        flags = [*(task.module_flags if task else ()), *told, *(remark.flags if remark else ())]
-        marker = remark.marker if remark else b""
-        with _start(toolchain, module, settings, output, flags, marker) as child:
+        with compiling.start(task.module_flags if task else (), options.get("remark") or _NO_REMARK) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
             seconds = time.monotonic() - start
             if returncode is None:
                 raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child, settings)
-        executed = runner.instructions_of(module, output) if runner else None
-        return _measured(output, costs, object_path, num_copies, executed, seconds, num_remarks=child.num_matches)
+        return compiling.result(seconds, child.num_matches)
 
 
 def compile_under_advice(
@@ -203,13 +203,10 @@ def compile_under_advice(
     *,
     with_heuristic_feature: bool = False,
     record: bool = False,
-    remark: Remark | None = None,
     known: AnswerPrefix | None = None,
-    object_path: Path | None = None,
-    num_copies: Mapping[bytes, int] | None = None,
     entered: Callable[[str], None] = lambda context: None,
     with_credit: bool = False,
-    runner: ProgramRunner | None = None,
+    **options: Unpack[CompileOptions],
 ) -> CompileResult:
     """Compile a module while an advisor makes the task's decisions.
 
@@ -221,53 +218,37 @@ def compile_under_advice(
         settings: level, size stop and deadlines.
         with_heuristic_feature: ask for the heuristic's decision as an additional feature, whatever the settings say.
         record: keep the raw observations in the result.
-        remark: reports to count, instead of watching for an early stop.
         known: first questions, answered without waiting for them.
-        object_path: where to keep the object file.
-        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
         entered: called with the name of each context, before its questions.
-        with_credit: tell the functions of the decisions, and their sizes; for inlining, and where the object is ELF.
+        with_credit: report the functions of the decisions, and their sizes; for inlining, and where the object is ELF.
             The code stays the same.
-        runner: runs the program that the module may be.
+        **options: see `CompileOptions`.
 
     Raises:
         CompileError: the compile failed, took too long, or broke the protocol, or the program is not right.
     """
-    vocabulary = task.ir2vec(settings.ir2vec)
+    remark = options.get("remark")
+    watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
+    talk = Conversation(task, advisor, settings, record, known or AnswerPrefix(), entered)
     task.check_told(settings.tell_heuristic)
-    with_heuristic_feature = with_heuristic_feature or settings.tell_heuristic
     with scratch_directory() as directory, Channel(directory) as channel:
-        output = directory / "module.o"
-        costs, calls = _costs_file(task, directory), directory / "calls.yaml" if with_credit else None
-        watched = remark or (task.growth_stop.remark if task.growth_stop else _NO_REMARK)
-        words = _vocabulary_file(vocabulary, directory)
-        asking = task.flags(
-            channel.base, settings.size_stop_factor, with_heuristic_feature=with_heuristic_feature, vocabulary=words
+        calls = directory / "calls.yaml" if with_credit else None
+        compiling = _Compile(toolchain, task, module, settings, directory, options)
+        flags = task.flags(
+            channel.base,
+            settings.size_stop_factor,
+            with_heuristic_feature=with_heuristic_feature or settings.tell_heuristic,
+            vocabulary=talk.vocabulary.write(directory) if talk.vocabulary else None,
         )
-        told = [*_remark_flags(REMARK_OPTIONS, costs), *_remark_flags(CALL_OPTIONS, calls)]
-        flags = [*asking, *told, *watched.flags]
         start = time.monotonic()
-        with _start(toolchain, module, settings, output, flags, watched.marker) as child:
-            path = known or AnswerPrefix()
-            talk = _Conversation(channel, child, task, vocabulary, advisor, settings, start, record, path, entered)
-            returncode = talk.run()
+        with compiling.start(flags, watched, calls) as child:
+            returncode = talk.run(channel, child, start)
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
-        if talk.header is None and not task.in_code_generation:  # there, nothing to allocate means no channel
-            raise ProtocolError("the compiler ended without opening the channel")
-        talk.known.end()
-        if talk.parser.pending_bytes:
-            raise ProtocolError("the compiler ended in the middle of a message")
-        return _measured(
-            output,
-            costs,
-            object_path,
-            num_copies,
-            runner.instructions_of(module, output) if runner else None,
-            seconds,
-            calls,
+        talk.check_end()
+        result = replace(
+            compiling.result(seconds, child.num_matches),
             truncated=remark is None and child.num_matches > 0,
-            num_remarks=child.num_matches,
             header=talk.header,
             contexts=tuple((name, count) for name, count in talk.contexts),
             answers=b"".join(talk.answers),
@@ -275,167 +256,72 @@ def compile_under_advice(
             num_repaired_answers=talk.guard.num_repaired_answers if talk.guard else 0,
             num_repaired_observations=talk.guard.num_repaired_observations if talk.guard else 0,
         )
+        return result if calls is None else compiling.with_credit(result, calls)
 
 
 _NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
 _NO_REMARK = Remark((), b"")
-_KNOWN_QUESTION_S = 10e-6
-"""While questions are answered in advance, the compiler need not be interrupted for each, only before its pipe is full.
-This is less than LLVM takes for a question, so the first unknown one is not kept waiting."""
-_PIPE_BYTES = 1 << 16
-_TALK_PATIENCE_MS = 20
-_QUESTIONS_PER_DRAIN = 64
-"""Between two questions only the channel is watched: the compiler writes a remark per refused call, piece by piece,
-and each piece would wake this process. 64 remarks are far less than its stderr pipe holds."""
 
 
-class _Conversation:
-    """Questions and answers of one compile, until its process ends."""
+@dataclass(frozen=True)
+class _Compile:
+    """What a plain compile and one under advice share: the command, and what it comes to."""
 
-    def __init__(
-        self,
-        channel: Channel,
-        child: Child,
-        task: Task,
-        vocabulary: IR2VecVocabulary | None,
-        advisor: Advisor,
-        settings: CompileConfig,
-        start: float,
-        record: bool,
-        known: AnswerPrefix,
-        entered: Callable[[str], None],
-    ) -> None:
-        self.header: Header | None = None
-        self.parser = LogParser()
-        self.guard: Guard | None = None
-        self.contexts: list[list] = []
-        self.known = KnownQuestions(known)
-        self.num_answered = 0
-        self.answers: list[bytes] = []
-        self.observations: list[bytes] = []
-        self._channel, self._child, self._advisor, self._record = channel, child, advisor, record
-        self._entered = entered
-        self._task, self._vocabulary, self._max_questions = task, vocabulary, settings.max_questions
-        self._respond: Responder = _no_header
-        self._advice_bytes, self._pipe_holds = 0, 1
-        self._answer_timeout_s = settings.answer_timeout_s
-        self._compile_timeout_s = settings.compile_timeout_s
-        self._end = start + settings.compile_timeout_s
-        self._heard = start
+    toolchain: Toolchain
+    task: Task | None
+    module: Path
+    settings: CompileConfig
+    directory: Path
+    options: CompileOptions
 
-    def run(self) -> int:
-        """Talk until the process ends; return its exit code."""
-        channel, child, poller = self._channel, self._child, select.poll()
-        for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
-            poller.register(descriptor, select.POLLIN)
-        while True:
-            self._answer_ahead()
-            if self.known.num_awaited:
-                time.sleep(min(self.known.num_awaited, self._pipe_holds) * _KNOWN_QUESTION_S)
-            ready = dict(poller.poll(self._patience_ms()))
-            if not ready or time.monotonic() >= self._end:
-                self._give_up()
-            if child.stderr_fd in ready and not child.drain_stderr():
-                poller.unregister(child.stderr_fd)
-            if child.pidfd in ready:  # what it wrote before it ended is still in the pipe
-                while self._receive():
-                    pass
-                return child.reap()
-            if channel.out_fd in ready:
-                if not self._receive():
-                    poller.unregister(channel.out_fd)
-                elif not self.known.num_awaited:
-                    self._talk()
+    @property
+    def output(self) -> Path:
+        return self.directory / "module.o"
 
-    def _answer_ahead(self) -> None:
-        if self.known.unsent:
-            self.known.unsent = self._channel.answer_ahead(self.known.unsent)
+    @property
+    def costs(self) -> Path | None:
+        return self.directory / "costs.yaml" if self.task is not None and self.task.in_code_generation else None
 
-    def _talk(self) -> None:
-        """Answer questions as long as they keep coming and are not known."""
-        poller = select.poll()
-        poller.register(self._channel.out_fd, select.POLLIN)
-        drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
-        while poller.poll(_TALK_PATIENCE_MS) and self._receive() and self._heard < self._end:
-            if self.num_answered >= drain_at:
-                self._child.drain_stderr()
-                drain_at = self.num_answered + _QUESTIONS_PER_DRAIN
-            if self.known.num_awaited:
-                return
+    def start(self, flags: Sequence[str], watched: Remark, calls: Path | None = None) -> Child:
+        module, settings = self.module, self.settings
+        if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
+            raise CompilerExit(f"error: {module.name} is empty")
+        remarks = [*_remark_flags(REMARK_OPTIONS, self.costs), *_remark_flags(CALL_OPTIONS, calls), *watched.flags]
+        how = [*self.toolchain.back_end, settings.optimization, *generation_flags(module, self.directory)]
+        return Child(
+            [*how, *flags, *remarks, "-x", "ir", str(module), "-c", "-o", str(self.output)],
+            watch_for=watched.marker,
+            max_memory_bytes=int(settings.max_memory_gb * 1e9),
+        )
 
-    def _receive(self) -> bool:
-        """Handle what is in the pipe; False when there is nothing (more) to read."""
-        data = self._channel.read()
-        if not data:
-            return False
-        for event in self.parser.feed(data):
-            if type(event) is RawObservation:
-                self._answer(event.payload)
-            elif type(event) is Context:
-                self._enter(event.name)
-            elif type(event) is Header:
-                if event.advice is None:
-                    raise ProtocolError("the header announces no advice: this is a training log, not a channel")
-                self.header = header = self._vocabulary.split(event) if self._vocabulary else event
-                self._advice_bytes = event.advice.num_bytes
-                self._pipe_holds = max(1, _PIPE_BYTES // header.payload_bytes)
-                self.guard = self._task.guard(header) if self._task.guard else None
-                self._respond = self._advisor.respond_to(header)
-        self._answer_ahead()  # of a context that has just begun
-        self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
-        return True
+    def result(self, seconds: float, num_remarks: int) -> CompileResult:
+        """What the compiler has written, measured."""
+        runner, num_copies = self.options.get("runner"), self.options.get("num_copies")
+        instructions = runner.instructions_of(self.module, self.output) if runner else None
+        try:
+            data = self.output.read_bytes()
+        except FileNotFoundError:
+            raise ObjectError("the compiler ended well but wrote no object file") from None
+        compiled = Compiled(data, _read_costs(self.costs), num_copies, instructions)
+        scores = read_scores(compiled)
+        if object_path := self.options.get("object_path"):
+            write_bytes(object_path, data)
+        digest = hashlib.sha256(data).hexdigest()
+        return CompileResult(scores, digest, seconds, num_remarks=num_remarks, spills=compiled.functions)
 
-    def _answer(self, payload: bytes) -> None:
-        number = self.num_answered
-        if number >= self._max_questions:
-            raise TooManyQuestions(f"more than compile.max_questions ({self._max_questions}) questions")
-        if self.guard is not None:
-            payload = self.guard.observation(payload)
-        if not self.contexts:
-            self._enter("")
-        if not self.known.covers(payload):
-            advice = self._respond(payload)
-            if len(advice) != self._advice_bytes:
-                raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
-            if self.guard is not None:
-                advice = self.guard.answer(payload, advice)
-            self._channel.answer(advice)
-            self.answers.append(advice)
-            if self._record:
-                self.observations.append(payload)
-        self.num_answered = number + 1
-        self.contexts[-1][1] += 1
-
-    def _enter(self, context: str) -> None:
-        self._entered(context)
-        self.answers.append(self.known.enter(context))
-        self.contexts.append([context, 0])
-
-    def _patience_ms(self) -> float:
-        left = min(self._heard + self._answer_timeout_s, self._end) - time.monotonic()
-        return max(left, 0.0) * 1000
-
-    def _give_up(self) -> None:
-        if time.monotonic() >= self._end:
-            raise CompileTimeout(f"no end within {self._compile_timeout_s:g} s, after {self.num_answered} answers")
-        raise ChannelTimeout(f"silent for {self._answer_timeout_s:g} s, after {self.num_answered} answers")
-
-
-def _no_header(payload: bytes) -> bytes:
-    raise ProtocolError("a question before the header")
-
-
-def _start(
-    toolchain: Toolchain, module: Path, settings: CompileConfig, output: Path, flags: Sequence[str], watch_for: bytes
-) -> Child:
-    if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
-        raise CompilerExit(f"error: {module.name} is empty")
-    files = ("-x", "ir", str(module), "-c", "-o", str(output))
-    return Child(
-        [*toolchain.back_end, settings.optimization, *generation_flags(module, output.parent), *flags, *files],
-        watch_for=watch_for,
-        max_memory_bytes=int(settings.max_memory_gb * 1e9),
-    )
+    def with_credit(self, result: CompileResult, calls: Path) -> CompileResult:
+        """The same with functions of the decisions, where names of functions can be read, which are those of ELF."""
+        data = self.output.read_bytes()
+        if not data.startswith(ELF):
+            return result
+        named = read_calls(calls.read_bytes() if calls.exists() else b"", result.num_questions)
+        sizes = bytes_by_function(data, self.options.get("num_copies"))
+        functions = sorted({*sizes, *(name for call in named for name in call)})
+        numbers = {name: number for number, name in enumerate(functions)}
+        callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
+        hashes = np.array([hash64(name) for name in functions], np.uint64)
+        of_functions = np.array([sizes.get(name, -1.0) for name in functions], np.float32)
+        return replace(result, credit=CallAttribution(hashes, of_functions, callers, callees))
 
 
 def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
@@ -452,36 +338,9 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
 
 
-def _vocabulary_file(vocabulary: IR2VecVocabulary | None, directory: Path) -> Path | None:
-    if vocabulary is None:
-        return None
-    (path := directory / "ir2vec.json").write_bytes(vocabulary.content)
-    return path
-
-
-def _costs_file(task: Task | None, directory: Path) -> Path | None:
-    return directory / "costs.yaml" if task is not None and task.in_code_generation else None
-
-
 def _remark_flags(options: Sequence[str], path: Path | None) -> tuple[str, ...]:
     """What makes the compiler write a stream of remarks to a file; nothing without one."""
     return () if path is None else (*options, f"-foptimization-record-file={path}")
-
-
-def _read_credit(
-    calls: Path, data: bytes, num_questions: int, num_copies: Mapping[bytes, int] | None
-) -> CallAttribution:
-    named = read_calls(calls.read_bytes() if calls.exists() else b"", num_questions)
-    sizes = bytes_by_function(data, num_copies)
-    functions = sorted({*sizes, *(name for call in named for name in call)})
-    numbers = {name: number for number, name in enumerate(functions)}
-    callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T
-    return CallAttribution(
-        np.array([hash64(name) for name in functions], np.uint64),
-        np.array([sizes.get(name, -1.0) for name in functions], np.float32),
-        callers,
-        callees,
-    )
 
 
 def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:
@@ -493,40 +352,6 @@ def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:
         raise RemarkError("the compiler ended well but wrote no remarks, from which costs are read") from None
 
 
-def _measured(
-    output: Path,
-    costs: Path | None,
-    object_path: Path | None,
-    num_copies: Mapping[bytes, int] | None,
-    instructions: int | None,
-    seconds: float,
-    calls: Path | None = None,
-    **talk: object,
-) -> CompileResult:
-    try:
-        data = output.read_bytes()
-    except FileNotFoundError:
-        raise ObjectError("the compiler ended well but wrote no object file") from None
-    compiled = Compiled(data, _read_costs(costs), num_copies, instructions)
-    scores = read_scores(compiled)
-    if object_path is not None:
-        write_bytes(object_path, data)
-    digest = hashlib.sha256(data).hexdigest()
-    result = CompileResult(scores, digest, seconds, spills=compiled.functions, **talk)  # type: ignore[arg-type]
-    if calls is None or not data.startswith(ELF):  # names of functions are read of ELF alone
-        return result
-    return replace(result, credit=_read_credit(calls, data, result.num_questions, num_copies))
-
-
-class _Zero:
-    """Answers every question with zero bytes."""
-
-    def respond_to(self, header: Header) -> Responder:
-        assert header.advice is not None
-        answer = bytes(header.advice.num_bytes)
-        return lambda payload: answer
-
-
 def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
     """Compile the task's probe under advice and return what the compiler says it will send."""
     with scratch_directory() as folder:
@@ -535,7 +360,7 @@ def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> 
         try:
             with_heuristic_feature = task.default is not None
             result = compile_under_advice(
-                toolchain, task, module, _Zero(), settings, with_heuristic_feature=with_heuristic_feature
+                toolchain, task, module, ConstantAdvisor(0), settings, with_heuristic_feature=with_heuristic_feature
             )
         except CompileError as error:
             raise ToolchainError(

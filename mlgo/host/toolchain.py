@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -35,11 +36,6 @@ class Quirks:
         return self.default_slot != "inlining_default"
 
 
-_WRONG_SLOT = Quirks(default_slot="callee_basic_block_count")
-QUIRKS = {17: _WRONG_SLOT, 18: _WRONG_SLOT, 19: _WRONG_SLOT, 20: _WRONG_SLOT}
-"""Quirks by LLVM major version; versions that are not listed have none."""
-
-
 @dataclass(frozen=True)
 class Toolchain:
     """A clang that can be driven.
@@ -64,7 +60,7 @@ class Toolchain:
     @property
     def quirks(self) -> Quirks:
         """What to know about this LLVM version."""
-        return QUIRKS.get(self.version[0], Quirks())
+        return Quirks("callee_basic_block_count") if self.version[0] < 21 else Quirks()
 
     @cached_property
     def sha256(self) -> str:
@@ -78,13 +74,17 @@ class Toolchain:
             raise ToolchainError(f"there is no {self.binary}, the compiler of this run")
         if self.sha256 != sha256:
             raise ToolchainError(f"{self.binary} is another compiler than the one of this run")
-        _read_version([str(self.binary), "clang"] if self.is_zig else [str(self.binary)])
+        _read_version(self.clang)
+
+    @property
+    def clang(self) -> list[str]:
+        """Start of a command of clang itself."""
+        return [str(self.binary), *(["clang"] if self.is_zig else [])]
 
     @property
     def back_end(self) -> list[str]:
         """Start of a command that compiles bitcode."""
-        clang = [str(self.binary), "clang"] if self.is_zig else [str(self.binary)]
-        return [*clang, f"--target={self.target}", "-Wno-override-module", "-fno-crash-diagnostics"]
+        return [*self.clang, f"--target={self.target}", "-Wno-override-module", "-fno-crash-diagnostics"]
 
     def front_end(self, language: str) -> list[str]:
         """Start of a command that compiles sources; ``language`` is ``c`` or ``c++``."""
@@ -92,10 +92,6 @@ class Toolchain:
             return [str(self.binary), "c++" if language == "c++" else "cc", "-target", self.target]
         mode = ["--driver-mode=g++"] if language == "c++" else []
         return [str(self.binary), *mode, f"--target={self.target}"]
-
-    def front_end_environment(self, cache_dir: Path) -> dict[str, str]:
-        """Environment for the front end: zig keeps its caches in ``cache_dir``."""
-        return zig_environment(cache_dir)
 
 
 def find_toolchain(setting: str, target: str) -> Toolchain:
@@ -106,7 +102,7 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
         target: triple to compile for.
     """
     from_wheel = setting in ("auto", "ziglang")
-    binary = _ziglang_binary() if from_wheel else _clang_binary(setting)
+    binary = find_linker() if from_wheel else _clang_binary(setting)
     is_zig = from_wheel or binary.name == "zig"
     version = _read_version([str(binary), "clang"] if is_zig else [str(binary)])
     if version[0] < OLDEST_LLVM:
@@ -131,10 +127,6 @@ def zig_environment(cache_dir: Path) -> dict[str, str]:
 
 def find_linker() -> Path:
     """The multi-tool of the ziglang wheel, whose sub-commands ``ld.lld`` and ``cc`` link the objects of any clang."""
-    return _ziglang_binary()
-
-
-def _ziglang_binary() -> Path:
     spec = find_spec("ziglang")
     binary = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None
     if binary is None or not os.access(binary, os.X_OK):
@@ -151,17 +143,22 @@ def _clang_binary(setting: str) -> Path:
     return Path(found).absolute()
 
 
+def ask_version(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+    """Run a program with the option ``--version``, for half a minute at most."""
+    return subprocess.run(
+        [*command, "--version"],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=_VERSION_TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
 def _read_version(command: list[str]) -> tuple[int, int, int]:
     try:
-        run = subprocess.run(
-            [*command, "--version"],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_VERSION_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
-            check=False,
-        )
+        run = ask_version(command)
     except subprocess.TimeoutExpired as error:
         raise ToolchainError(f"{command[0]} --version did not end within {_VERSION_TIMEOUT_S:g} s") from error
     except OSError as error:

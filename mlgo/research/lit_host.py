@@ -16,7 +16,7 @@ import numpy as np
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ChannelTimeout, CompileTimeout, MlgoError, ProtocolError
-from mlgo.host.channel import Channel
+from mlgo.host.conversation import Channel
 from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.process import Child, die_with_parent
 from mlgo.research.lit_standins import not_applicable, unknown_option

@@ -12,7 +12,7 @@ from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
-from mlgo.host.known import AnswerPrefix
+from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.regalloc import DENSITY, FIRST_LEGAL, LIGHTEST

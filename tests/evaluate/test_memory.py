@@ -13,7 +13,7 @@ from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
-from mlgo.host.known import AnswerPrefix, KnownContext
+from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner

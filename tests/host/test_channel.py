@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mlgo.errors import ChannelError
-from mlgo.host.channel import Channel
+from mlgo.host.conversation import Channel
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
-from mlgo.host.known import AnswerPrefix, KnownContext, KnownQuestions
+from mlgo.host.conversation import AnswerPrefix, KnownContext, KnownQuestions
 
 
 def question(context: int, number: int) -> bytes:

@@ -54,7 +54,6 @@ def test_deadline_kills_grandchildren_too(leaves_nothing):
         run = run_bounded(["sh", "-c", "sleep 123.25 & sleep 123.25"], 0.3)
         assert 0.3 <= time.monotonic() - start < WITHIN_S
     assert run.returncode is None
-    assert run.seconds >= 0.3
     assert all_end("123.25")
 
 
@@ -75,9 +74,10 @@ def test_nothing_runs_on_after_a_normal_end(leaves_nothing):
 @pytest.mark.timeout(20)
 def test_a_flood_on_stderr_meets_the_deadline(leaves_nothing):
     with leaves_nothing():
+        start = time.monotonic()
         run = run_bounded(["sh", "-c", "yes >&2"], 0.5)
+        assert 0.5 <= time.monotonic() - start < WITHIN_S
     assert run.returncode is None
-    assert 0.5 <= run.seconds < WITHIN_S
 
 
 def test_stderr_is_kept_to_its_tail(leaves_nothing):

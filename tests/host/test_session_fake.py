@@ -20,7 +20,7 @@ from mlgo.errors import (
     ProtocolError,
     ToolchainError,
 )
-from mlgo.host.known import AnswerPrefix, KnownContext
+from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.toolchain import Toolchain

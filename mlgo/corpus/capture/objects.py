@@ -25,7 +25,7 @@ from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError
 from mlgo.host.process import run_bounded, without_folders
-from mlgo.host.toolchain import Toolchain
+from mlgo.host.toolchain import Toolchain, zig_environment
 from mlgo.objects.elf import SHF_ALLOC, read_sections, section_name, text_size
 
 _TIMEOUT_S = 30.0
@@ -266,18 +266,18 @@ class Recompiler:
         return [binary, *(["clang"] if self.toolchain.is_zig else []), *(["--driver-mode=g++"] if is_cxx else [])]
 
     def _plan(self, command: Sequence[str], folder: str) -> str:
-        environment = self.toolchain.front_end_environment(self.cache_dir)
+        environment = zig_environment(self.cache_dir)
         plan = driver_plan(command, self.timeout_s, cwd=folder, env=environment)
         if front_end_words(plan) is None:
             raise CompilerExit(as_text(_first_error(plan)))
         return plan
 
     def _run(self, row: RowView, arguments: Sequence[str]) -> str:
-        clang = [str(self.toolchain.binary), *(["clang"] if self.toolchain.is_zig else [])]
+        clang = self.toolchain.clang
         return self._bounded([*clang, *arguments], row["folder"])
 
     def _bounded(self, command: Sequence[str], folder: str) -> str:
-        environment = self.toolchain.front_end_environment(self.cache_dir)
+        environment = zig_environment(self.cache_dir)
         run = run_bounded(command, self.timeout_s, cwd=Path(folder), env=environment)
         if run.returncode is None:
             raise CompileTimeout(f"no end within {self.timeout_s:g} s")

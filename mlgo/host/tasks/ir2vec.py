@@ -51,9 +51,6 @@ _ONE = {"Opcodes": 1.0, "Types": 2.0, "Arguments": 5.0}
 _KIND = re.compile(r"counts|random-([1-9][0-9]{0,2})")
 _FEATURE = re.compile(r"(?:callee|caller)_(counts|random-[0-9]+|[0-9a-f]{12})\[.+\]")
 
-Rows = dict[str, dict[str, list[float]]]
-"""Vectors by section and name."""
-
 
 @dataclass(frozen=True)
 class IR2VecVocabulary:
@@ -73,6 +70,11 @@ class IR2VecVocabulary:
     def flags(path: Path) -> tuple[str, ...]:
         """Options of LLVM that make it send embeddings by the vocabulary in a file; both are needed."""
         return f"-ml-inliner-ir2vec-vocab-file={path}", f"-ir2vec-vocab-path={path}"
+
+    def write(self, folder: Path) -> Path:
+        """Write what LLVM reads, and return its path."""
+        (path := folder / "ir2vec.json").write_bytes(self.content)
+        return path
 
     def split(self, header: Header) -> Header:
         """The same observations with a feature for each number of the embeddings.
@@ -137,27 +139,19 @@ def made_vocabulary(features: Iterable[str]) -> str:
     return made[0] if made else ""
 
 
-def _counts() -> Rows:
-    return {
-        section: {name: [_ONE[section] * (name == one) for one in _names()] for name in entities}
-        for section, entities in _ENTITIES.items()
-    }
+@cache
+def _made(kind: str) -> IR2VecVocabulary:
+    num = 0 if kind == "counts" else int(kind.removeprefix("random-"))
+    dimensions = _names() if kind == "counts" else [str(number) for number in range(num)]
 
-
-def _signs(num: int) -> Rows:
     def row(section: str, name: str) -> list[float]:
+        if kind == "counts":
+            return [_ONE[section] * (name == one) for one in dimensions]
         digests = (blake2b(f"{name} {i}".encode(), digest_size=1).digest() for i in range(num))
         return [_ONE[section] if digest[0] & 1 else -_ONE[section] for digest in digests]
 
-    return {section: {name: row(section, name) for name in entities} for section, entities in _ENTITIES.items()}
-
-
-@cache
-def _made(kind: str) -> IR2VecVocabulary:
-    if kind == "counts":
-        return IR2VecVocabulary(kind, tuple(_names()), json.dumps(_counts()).encode())
-    num = int(kind.removeprefix("random-"))
-    return IR2VecVocabulary(kind, tuple(map(str, range(num))), json.dumps(_signs(num)).encode())
+    rows = {section: {name: row(section, name) for name in entities} for section, entities in _ENTITIES.items()}
+    return IR2VecVocabulary(kind, tuple(dimensions), json.dumps(rows).encode())
 
 
 def _names() -> list[str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mlgo.errors import ReplayMismatch
-from mlgo.host.known import AnswerPrefix, KnownContext
+from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Decide

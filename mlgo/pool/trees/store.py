@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlgo.base.files import content_hash, place, read_json, write_json
 from mlgo.errors import ArtifactError, ReplayMismatch
-from mlgo.host.known import AnswerPrefix
+from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import SIZES_VERSION

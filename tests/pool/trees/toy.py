@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from mlgo.base.types import TensorSpec
-from mlgo.host.known import AnswerPrefix, KnownContext
+from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.remarks import SpillCosts
