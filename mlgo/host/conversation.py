@@ -124,9 +124,6 @@ class KnownQuestions:
     Attributes:
         unsent: answers that can be sent ahead.
         num_awaited: questions that such answers are meant for and that have not come yet.
-
-    Args:
-        path: what is known.
     """
 
     def __init__(self, path: AnswerPrefix) -> None:
@@ -209,20 +206,7 @@ and each piece would wake this process. 64 remarks are far less than its stderr 
 class Conversation:
     """Questions and answers of one compile, until its process ends.
 
-    Attributes:
-        header: what the compiler sends; None until it has said so.
-        contexts: name and number of questions of each context line.
-        answers: raw answers, in parts.
-        observations: those that were recorded, in parts.
-        guard: of the task; None without one.
-
-    Args:
-        task: what is asked.
-        advisor: answers.
-        settings: size stop and deadlines.
-        record: keep observations.
-        known: first questions, answered without waiting for them.
-        entered: called with the name of each context.
+    Arguments are those of `session.compile_under_advice`; ``contexts`` are names and numbers of questions.
     """
 
     def __init__(

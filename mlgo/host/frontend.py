@@ -91,11 +91,7 @@ class FrontEnd:
             output.unlink(missing_ok=True)
 
     def module_of(self, path: Path, output: Path) -> Path:
-        """The module that a user's file stands for: a source is compiled to ``output``, all else is one already.
-
-        Raises:
-            CompileError: a source that does not compile.
-        """
+        """The module that a user's file stands for: a source is compiled to ``output``, all else is one already."""
         if path.suffix not in LANGUAGES:
             return path
         self.compile_to_bitcode(Path.cwd(), LANGUAGES[path.suffix], [], str(path.absolute()), output)
@@ -103,19 +99,11 @@ class FrontEnd:
         return output
 
     def print_ir(self, bitcode: Path, output: Path) -> None:
-        """Print bitcode as textual IR, unchanged.
-
-        Raises:
-            CompileError: the bitcode cannot be read.
-        """
+        """Print bitcode as textual IR, unchanged."""
         self._convert(bitcode, "-S", output)
 
     def assemble_ir(self, ir: Path, output: Path) -> None:
-        """Make bitcode of textual IR, unchanged.
-
-        Raises:
-            CompileError: the IR cannot be read.
-        """
+        """Make bitcode of textual IR, unchanged."""
         self._convert(ir, "-c", output)
 
     def _convert(self, module: Path, to: str, output: Path) -> None:

@@ -65,19 +65,7 @@ def link_to(
     cwd: Path | None = None,
     said: Path | None = None,
 ) -> None:
-    """Link parts of a project, whatever is missing, to a file; see `link`.
-
-    Args:
-        output: the file.
-        linker: what `toolchain.find_linker` gives.
-        arguments: options and inputs.
-        timeout_s: deadline of the link.
-        cwd: where it runs.
-        said: file for what it prints.
-
-    Raises:
-        LinkError: the linker refuses.
-    """
+    """Link parts of a project to the file ``output``, as `link` does; ``said`` is a file for what the linker prints."""
     run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, cwd=cwd, stdout=said)
 
 
@@ -89,12 +77,7 @@ def run_linker(
     env: Mapping[str, str] | None = None,
     stdout: Path | None = None,
 ) -> None:
-    """Run a linker to its end; arguments as of `run_bounded`.
-
-    Raises:
-        LinkError: it refuses.
-        OSError: no space is left.
-    """
+    """Run a linker to its end; arguments as of `run_bounded`. Raises LinkError where it refuses."""
     run = run_bounded(command, timeout_s, cwd=cwd, env=env, stdout=stdout)
     if run.returncode is None:
         raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
@@ -229,23 +212,14 @@ def measure_file(data: bytes) -> dict[str, int]:
 
 
 def section_sizes(data: bytes) -> dict[str, int]:
-    """The same without the compressed size.
-
-    Raises:
-        ObjectError: not an ELF file that can be measured.
-    """
+    """The same without the compressed size; ObjectError where it is no ELF file that can be measured."""
     sections = read_sections(data)
     sizes = {kind: int(sections["size"][mask].sum()) for kind, mask in section_kinds(data, sections).items()}
     return sizes | {"total": sum(sizes.values())}
 
 
 def link_options(file: LinkedFile, folder: Path) -> list[str]:
-    """Options of a build's link that change what is linked: its kind, what it exports, what may go.
-
-    Args:
-        file: what to link.
-        folder: for the version script.
-    """
+    """Options of a build's link that change what is linked; a version script is written to ``folder``."""
     options = [option for option in file.options if option.startswith(_OWN)]
     if file.kind == "shared":
         options += ["-shared", "--undefined-version"]

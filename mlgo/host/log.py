@@ -46,11 +46,7 @@ class Header:
         return sum(spec.num_bytes for spec in self.features)
 
     def index(self, name: str) -> int:
-        """Position of a feature.
-
-        Raises:
-            ProtocolError: there is no such feature.
-        """
+        """Position of a feature; ProtocolError without such a one."""
         for position, spec in enumerate(self.features):
             if spec.name == name:
                 return position
@@ -72,11 +68,7 @@ class Header:
         return arrays
 
     def blocks(self) -> list[tuple[np.dtype[Any], int, int]]:
-        """Runs of features of one type: dtype, number of features, byte offset; a single one where all are int64.
-
-        Raises:
-            ProtocolError: some feature is not one number.
-        """
+        """Runs of features of one type: dtype, number of features, byte offset; ProtocolError if some is an array."""
         if odd := [spec.name for spec in self.features if spec.num_elements != 1]:
             raise ProtocolError(f"features that are not one number: {', '.join(odd[:5])}")
         found, offset = [], 0
@@ -88,10 +80,7 @@ class Header:
     def numbers(self, payloads: np.ndarray) -> np.ndarray:
         """Take payloads, uint8 [..., payload_bytes], for numbers, [..., num_features].
 
-        A view where all features are of one type, which is kept; else float32.
-
-        Raises:
-            ProtocolError: some feature is not one number.
+        A view where all features are of one type, which is kept; else float32. ProtocolError if some is an array.
         """
         parts = [
             np.ascontiguousarray(payloads[..., start : start + count * dtype.itemsize]).view(dtype)
@@ -130,11 +119,7 @@ Event = Header | Context | RawObservation | Outcome
 
 
 def parse_header(line: bytes) -> Header:
-    """Parse the first line of a stream.
-
-    Raises:
-        ProtocolError: not JSON, not a header, or tensors of absurd size.
-    """
+    """Parse the first line of a stream; ProtocolError if it is no header, or tensors are of absurd size."""
     record = _parse_json(line, "header")
     features = record.get("features")
     if not isinstance(features, list) or not features:
@@ -172,11 +157,7 @@ class LogParser:
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take bytes and return the events they complete, in order.
-
-        Raises:
-            ProtocolError: the bytes are not the log format.
-        """
+        """Take bytes and return the events they complete, in order; ProtocolError if they are not the log format."""
         self._buffer = self._buffer + data if self._buffer else data
         events: list[Event] = []
         while self._buffer:

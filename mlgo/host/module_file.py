@@ -98,11 +98,7 @@ def with_options(
 
 
 def bitcode_of(module: bytes) -> bytes:
-    """The bitcode in a module's file, without a wrapper.
-
-    Raises:
-        ObjectError: the header makes no sense.
-    """
+    """The bitcode in a module's file, without a wrapper; ObjectError where the header makes no sense."""
     if len(module) < _HEADER.size or int.from_bytes(module[:4], "little") != _MAGIC:
         return module
     _, _, offset, size, _ = _HEADER.unpack_from(module)
@@ -168,15 +164,9 @@ def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def generation_flags(module: Path, directory: Path) -> list[str]:
-    """Options with which a module's code is generated, from its file.
+    """Options with which a module's code is generated, from its file; what is attached to it goes to ``directory``.
 
-    Args:
-        module: bitcode or textual IR.
-        directory: for its profile and its index of ThinLTO, if it has any. LLVM takes modules with an index as
-            merged already (``-thinlto-assume-merged``, ``llvm/lib/LTO/LTOBackend.cpp``).
-
-    Raises:
-        ObjectError: the file cannot be read, or makes no sense.
+    LLVM takes modules with an index as merged already (``-thinlto-assume-merged``, ``llvm/lib/LTO/LTOBackend.cpp``).
     """
     generation = generation_of(module)
     flags = [*generation.options]

@@ -33,10 +33,7 @@ _changing = threading.Lock()
 def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None = None) -> None:
     """Ask the kernel to send the calling process a signal when the thread that started it ends.
 
-    Args:
-        signal_number: which signal.
-        parent: process that should be the parent; when it is no longer, the signal comes at once, since the kernel
-            only knows of later deaths.
+    The kernel only knows of later deaths: where ``parent`` is the parent no longer, the signal comes at once.
     """
     _libc.prctl(_PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
     if parent is not None and os.getppid() != parent:

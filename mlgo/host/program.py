@@ -1,35 +1,24 @@
 """Modules that are whole programs: linked, run, and their instructions counted exactly by valgrind.
 
-The program is static and its C library is musl, which ``zig cc`` builds from the sources in the ziglang wheel for any
-x86-64, and does so once per cache folder. So the same objects give the same file on every machine. A program that is
-linked with the machine's own C library would run another ``printf`` on each, and glibc's ``memcpy`` is chosen by the
-processor when the program starts: what a run executes could then not be compared between machines. Objects for
-``x86_64-linux-gnu`` follow the same binary interface and link as they are, as long as their sources declare what they
-use of the C library instead of including the headers of another one.
+The program is static and its C library is musl, which ``zig cc`` builds from the sources in the ziglang wheel, once per
+cache folder. So the same objects give the same file on every machine; with the machine's own C library each would run
+another ``printf``, and glibc's ``memcpy`` is chosen by the processor. Objects for ``x86_64-linux-gnu`` link as they
+are, as long as their sources declare what they use of the C library instead of including the headers of another one.
 
-The tool of valgrind is *lackey*. It counts each instruction, each load and each store. *Cachegrind* and *callgrind*
-would not do: an instruction that changes a word in memory is only a read to them, and such instructions are what a
-spilled variable often becomes. valgrind's optimizer must be off (``--vex-iropt-level=0``), because it drops loads into
-registers that are overwritten unread, before the tool sees them.
+*Lackey* counts each instruction, load and store once, whatever its width; ``push`` and ``call`` store, ``pop`` and
+``ret`` load, each repetition of a string instruction is an instruction. To *cachegrind* and *callgrind* an instruction
+that changes a word in memory is only a read, and such instructions are what a spilled variable often becomes.
+valgrind's optimizer must be off (``--vex-iropt-level=0``): it drops loads into registers that are overwritten unread.
+Where instructions alone are wanted, cachegrind counts the same number some five times as fast
+(``python -m benchmarks.counting``).
 
-A load or store counts once, whatever its width. ``push`` and ``call`` store; ``pop`` and ``ret`` load; each repetition
-of a string instruction is an instruction.
+All of a run is counted, start-up and C library too (675 instructions). That code is the same in every build of a
+program and gets the same work, so it cancels out of the difference between two builds, but for what the alignment of copied
+data decides. Counts repeat exactly: a program has the same name, an empty environment and a folder of its own in every
+run. Only the 16 random bytes that the kernel hands to each program differ, by which nothing is decided.
 
-Where instructions alone are wanted, cachegrind counts them without its caches: the same number, some five times as fast
-(``python -m benchmarks.counting``). Callgrind and exp-bbv count repetitions of string instructions otherwise.
-
-All of a run is counted, start-up and C library too. That code is the same in every build of a program and
-gets the same work, so it cancels out of the difference between two builds, but for what
-the alignment of copied data decides. To leave it out would need symbols, and would draw the line amid calls.
-Start-up and end take 675 instructions in all.
-
-Counts repeat exactly. A program has the same name, an empty environment and a folder of its own in every run, and
-valgrind puts its code, heap and stack where they always are, so it cannot tell two runs apart, not even by addresses.
-The one thing that differs is the 16 random bytes that the kernel hands to each program; the C library makes guards of
-them, by which nothing is decided as long as they are intact.
-
-valgrind computes 80-bit numbers of the x87 unit in 64 bits. The last digit of a fraction that the C library prints can
-therefore differ from what the program prints by itself. Programs whose output is compared print whole numbers.
+valgrind computes 80-bit numbers of the x87 unit in 64 bits, so the last printed digit of a fraction can differ.
+Programs whose output is compared print whole numbers.
 """
 
 import os
@@ -115,7 +104,6 @@ class Valgrind:
     """A valgrind of this machine.
 
     Attributes:
-        binary: the executable.
         version: as it names itself, such as ``valgrind-3.19.0``.
     """
 

@@ -108,11 +108,7 @@ class CompileResult:
     credit: CallAttribution | None = None
 
     def score(self, measure: str) -> float:
-        """What it came to by one measure.
-
-        Raises:
-            ValueError: such compiles do not have it.
-        """
+        """What it came to by one measure; ValueError where such compiles do not have it."""
         return known_score(self.scores, measure)
 
     @property
