@@ -13,9 +13,9 @@ Where instructions alone are wanted, cachegrind counts the same number some five
 (``python -m benchmarks.counting``).
 
 All of a run is counted, start-up and C library too (675 instructions). That code is the same in every build of a
-program and gets the same work, so it cancels out of the difference between two builds, but for what the alignment of copied
-data decides. Counts repeat exactly: a program has the same name, an empty environment and a folder of its own in every
-run. Only the 16 random bytes that the kernel hands to each program differ, by which nothing is decided.
+program and gets the same work, so it cancels out of the difference between two builds, but for what the alignment of
+copied data decides. Counts repeat exactly: a program has the same name, an empty environment and a folder of its own in
+every run. Only the 16 random bytes that the kernel hands to each program differ, by which nothing is decided.
 
 valgrind computes 80-bit numbers of the x87 unit in 64 bits, so the last printed digit of a fraction can differ.
 Programs whose output is compared print whole numbers.
