@@ -1,15 +1,12 @@
 """Eviction: what its guard repairs."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from mlgo.base.types import TensorSpec
-from mlgo.errors import ConfigError, ProtocolError
+from mlgo.errors import ProtocolError
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import EvictionGuard
-from mlgo.host.tasks.task import get_task
 
 COLUMNS = 4
 HEADER = Header(
@@ -30,20 +27,6 @@ def payload(mask, density, hints=(7, 7, 7, 7)):
 
 def column(number):
     return number.to_bytes(8, "little", signed=True)
-
-
-def test_flags():
-    task = get_task("regalloc-evict")
-    assert task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=False) == [
-        "-Xclang",
-        "-disable-llvm-passes",
-        "-mllvm",
-        "-regalloc-enable-advisor=release",
-        "-mllvm",
-        "-regalloc-evict-interactive-channel-base=/x/channel",
-    ]
-    with pytest.raises(ConfigError, match="does not tell its own decisions for task regalloc-evict"):
-        task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=True)
 
 
 def test_legal_answers_pass():

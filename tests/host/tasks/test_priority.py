@@ -1,15 +1,12 @@
 """Priority: what its guard repairs, and the units of policies."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from mlgo.base.types import TensorSpec
-from mlgo.errors import ConfigError, ProtocolError
+from mlgo.errors import ProtocolError
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import MAX_PRIORITY, PriorityGuard
-from mlgo.host.tasks.task import get_task
 
 INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 HEADER = Header(
@@ -24,20 +21,6 @@ def payload(size, stage, weight):
 
 def priority(value):
     return np.float32(value).tobytes()
-
-
-def test_flags():
-    task = get_task("regalloc-priority")
-    assert task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=False) == [
-        "-Xclang",
-        "-disable-llvm-passes",
-        "-mllvm",
-        "-regalloc-enable-priority-advisor=release",
-        "-mllvm",
-        "-regalloc-priority-interactive-channel-base=/x/channel",
-    ]
-    with pytest.raises(ConfigError, match="does not tell its own decisions for task regalloc-priority"):
-        task.flags(Path("/x/channel"), 4.0, with_heuristic_feature=True)
 
 
 def test_answers_in_range_pass():

@@ -17,20 +17,44 @@ def test_unknown_tasks_are_named():
         get_task("jit-cse")
 
 
-def test_flags_of_inlining():
-    # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
-    flags = get_task("inline-size").flags(Path("/x/channel"), 10.0, with_heuristic_feature=False)
-    assert flags == [
-        "-mllvm",
-        "-enable-ml-inliner=release",
-        "-mllvm",
-        "-inliner-interactive-channel-base=/x/channel",
-        "-mllvm",
-        "-ml-advisor-size-increase-threshold=10",
-    ]
+@pytest.mark.parametrize(
+    ("name", "before", "options"),
+    [
+        # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
+        (
+            "inline-size",
+            [],
+            [
+                "-enable-ml-inliner=release",
+                "-inliner-interactive-channel-base=",
+                "-ml-advisor-size-increase-threshold=10",
+            ],
+        ),
+        (
+            "regalloc-evict",
+            ["-Xclang", "-disable-llvm-passes"],
+            ["-regalloc-enable-advisor=release", "-regalloc-evict-interactive-channel-base="],
+        ),
+        (
+            "regalloc-priority",
+            ["-Xclang", "-disable-llvm-passes"],
+            ["-regalloc-enable-priority-advisor=release", "-regalloc-priority-interactive-channel-base="],
+        ),
+    ],
+)
+def test_flags(name, before, options):
+    options = [option + "/x/channel" if option.endswith("base=") else option for option in options]
+    flags = get_task(name).flags(Path("/x/channel"), 10.0, with_heuristic_feature=False)
+    assert flags == [*before, *(word for option in options for word in ("-mllvm", option))]
+
+
+def test_flags_that_ask_for_the_heuristics_decision():
     more = get_task("inline-size").flags(Path("/x/channel"), 1.5, with_heuristic_feature=True)
     assert "-inliner-interactive-include-default" in more
     assert "-ml-advisor-size-increase-threshold=1.5" in more
+    for name in ("regalloc-evict", "regalloc-priority"):
+        with pytest.raises(ConfigError, match=f"does not tell its own decisions for task {name}"):
+            get_task(name).flags(Path("/x/channel"), 4.0, with_heuristic_feature=True)
 
 
 def test_objectives_that_a_task_does_not_measure():
