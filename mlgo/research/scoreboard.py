@@ -30,7 +30,7 @@ HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class ScoreboardEntry:
     """One learner: means over its seeds.
 
     Attributes:
@@ -69,7 +69,7 @@ class Entry:
         return self.ships or self.whole
 
 
-def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: str) -> list[Entry]:
+def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: str) -> list[ScoreboardEntry]:
     """All learners of a finished run, the greatest gain by project first.
 
     Args:
@@ -91,7 +91,7 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     return sorted(entries, key=lambda one: (gains[one.learner] is None, -(gains[one.learner] or 0.0), one.learner))
 
 
-def training_command(entry: Entry, kind: Kind, preset: Path) -> str:
+def training_command(entry: ScoreboardEntry, kind: Kind, preset: Path) -> str:
     """The command that trains a learner's policies, on as many cores as it was measured with."""
     folder = Path("data", HOMES[kind], "policies")
     targets = " ".join(f"{folder / policy}/weights.npy" for policy in entry.policies)
@@ -129,14 +129,14 @@ def _unit_rows(
     return compare(measured, whole, bootstrap, split=split), []
 
 
-def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> Entry:
+def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> ScoreboardEntry:
     """What the rows of a learner over all its seeds say, scope by scope."""
     comparisons = {row.scope: row.only for row in rows}
     seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))
     policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
     costs = [_cost(data / "work", policy, PREFIXES[kind]) for policy in policies]
     folder = data / HOMES[kind] / "policies"
-    return Entry(
+    return ScoreboardEntry(
         learner=rows[0].contender.learner,
         seeds=seeds,
         weights=read_array(folder / str(policies[0]) / "weights.npy").size,
@@ -244,7 +244,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     return RenderedPage(table.aligned(), record, page)
 
 
-def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: Kind) -> None:
+def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Path, kind: Kind) -> None:
     """Make sure that the page's commands would train these policies."""
     config = load_config(_CONFIG, preset).model_dump(mode="json")
     for one in entries:
@@ -258,11 +258,11 @@ def _check_preset(policies: Path, entries: Sequence[Entry], preset: Path, kind: 
                 )
 
 
-def _table(entries: Sequence[Entry]) -> Table:
-    def least(one: Entry, number: float, digits: int) -> str:
+def _table(entries: Sequence[ScoreboardEntry]) -> Table:
+    def least(one: ScoreboardEntry, number: float, digits: int) -> str:
         return f"{'' if one.complete else '≥ '}{number:,.{digits}f}"
 
-    def language(one: Entry, scope: str) -> float | None:
+    def language(one: ScoreboardEntry, scope: str) -> float | None:
         return one.comparisons[scope].geomean.value if scope in one.comparisons else None
 
     linked = any(one.ships for one in entries)
