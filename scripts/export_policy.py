@@ -7,6 +7,7 @@ Example:
         --output /tmp/released --forms cpp aot
 """
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from tqdm import tqdm
 from mlgo.base.files import file_sha256, write_json
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
-from mlgo.deploy.export.form import Form, draw_questions, read_questions
-from mlgo.deploy.export.forms import ALL_FORMS, FORMS, check_form, policy_hashes
+from mlgo.deploy.export import ALL_FORMS, FORMS
+from mlgo.deploy.export.form import Form, check_form, draw_questions, read_questions
+from mlgo.deploy.publish.release import policy_hashes
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
@@ -49,7 +51,7 @@ def _export(form: Form, policy: Policy, questions: pa.Table, folder: Path) -> di
         found = check_form(form, folder, policy, questions, bar.update)
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     hashes = {path.relative_to(folder).as_posix(): file_sha256(path) for path in files}
-    return {**found.record(), "files": hashes}
+    return {**asdict(found), "files": hashes}
 
 
 if __name__ == "__main__":

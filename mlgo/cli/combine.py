@@ -1,15 +1,15 @@
 """`mlgo combine`: several policies in one C++ class, of which an option of the compiler selects one."""
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from mlgo.base.files import write_json
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.options import add_command, add_trace_option, say
-from mlgo.deploy.export.cpp import export_selected, selector
-from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, draw_questions, read_questions
-from mlgo.deploy.export.forms import check_cpp
+from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
+from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, check_form, draw_questions, read_questions
 from mlgo.errors import ConfigError
 from mlgo.host.action_space import check_features
 from mlgo.host.actions import Binary
@@ -42,11 +42,14 @@ def run(args: argparse.Namespace) -> None:
     rows = draw_questions(read_questions(args.trace, next(iter(policies.values()))), PARITY_QUESTIONS, 0)
     for policy in policies.values():
         check_features(asked_features(policy), rows.column_names, "the trace")
+    sources = selected_sources(policies, rows)
     with scratch_directory() as folder:
-        export_selected(policies, rows, folder)
-        found = {name: check_cpp(folder, policy, rows, selector(name)) for name, policy in policies.items()}
-    export_selected(policies, rows, args.output)
-    parity = {name: one.record() for name, one in found.items()}
+        write_sources(folder, sources)
+        found = {
+            name: check_form(Cpp(), folder, policy, rows, selector=selector(name)) for name, policy in policies.items()
+        }
+    write_sources(args.output, sources)
+    parity = {name: asdict(one) for name, one in found.items()}
     write_json(args.output / "parity.json", parity)
     lines = [f"{name}: decides as the policy on {one.questions:,} recorded questions" for name, one in found.items()]
     say(args, {"output": str(args.output), "parity": parity}, "\n".join([*lines, f"written to {args.output}"]))

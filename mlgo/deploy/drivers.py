@@ -27,7 +27,7 @@ from mlgo.base.artifacts import column_type
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
 from mlgo.base.files import Draft, content_hash, write_text
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.export.cpp import CPP_FLAGS, TemplateWords, cpp_sources, cpp_templates
+from mlgo.deploy.export.cpp import CPP_FLAGS, TemplateWords, cpp_sources, text_templates, write_sources
 from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host import command_line
@@ -126,8 +126,7 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     policy.respond_to(header)
     no_questions = pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
     with scratch_directory() as folder:
-        for name, text in cpp_sources(policy, no_questions).items():
-            write_text(folder / name, text)
+        write_sources(folder, cpp_sources(policy, no_questions))
         write_text(folder / "options.h", options_header())
         write_text(folder / "settings.h", _settings(toolchain, policy, header, stamps))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
@@ -155,13 +154,13 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iter
         "maker": [sys.executable, "-E", "-P", "-m", "mlgo"],
         "made_from": stamps,
     }
-    return cpp_templates(_SOURCES).get_template("settings.h.jinja").render(words)
+    return text_templates(_SOURCES).get_template("settings.h.jinja").render(words)
 
 
 def options_header() -> str:
     """Options of compilers by which a driver reads its command line, as C++."""
     words = {"with_value": sorted(command_line.WITH_VALUE), "without_code": sorted(command_line.WITHOUT_CODE)}
-    return cpp_templates(_SOURCES).get_template("options.h.jinja").render(words)
+    return text_templates(_SOURCES).get_template("options.h.jinja").render(words)
 
 
 def trained_settings(policy: Policy) -> CompileConfig:

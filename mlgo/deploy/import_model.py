@@ -1,19 +1,39 @@
-"""From the folder of a SavedModel to a policy, without TensorFlow in this process."""
+"""A policy of a SavedModel that was trained elsewhere.
+
+TensorFlow ends processes and writes to stderr when something goes wrong. So it converts the model and answers some
+questions in a process of its own, which runs this module as a program.
+
+Contract of a model for LLVM (exporter compiler_opt/rl/policy_saver.py of google/ml-compiler-opt, and in LLVM
+llvm/lib/Analysis/models/gen-inline-oz-test-model.py, gen-regalloc-eviction-test-model.py and
+gen-regalloc-priority-test-model.py): tag ``serve``, signature ``action``; inputs are named as features, or as what only
+training feeds; an output is named as the decision. Shapes may be [], [1], [33] or [1, 33].
+"""
 
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mlgo.base.artifacts import provenance
-from mlgo.base.files import content_hash, file_sha256
+from mlgo.base.files import content_hash, file_sha256, read_json, write_bytes, write_json
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.convert_model import Converted, read_converted
-from mlgo.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.base.seeding import generator
+from mlgo.base.types import DTYPES, TensorSpec
+from mlgo.deploy.export.tensorflow_forms import SIGNATURE, TRAINING_INPUTS, converted, read_saved_model
+from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
 from mlgo.host.process import run_bounded
+from mlgo.host.tasks.task import Task, all_tasks, get_task
+from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.imported import ImportedPolicy, import_interpreter
+
+UNFED = (*TRAINING_INPUTS, "inlining_default")
+"""Inputs that are zero: what only training feeds. The last one is the compiler's own decision, no policy's business."""
+
+NUM_QUESTIONS = 200
 
 TIMEOUT_S = 600.0
 """Of TensorFlow; it takes about 5 s."""
@@ -22,6 +42,20 @@ _MAX_DIFFERING = 0.01
 """Share of drawn questions. Sums are rounded otherwise in TensorFlow Lite, so a close call may go the other way."""
 _SLACK = 1e-4
 """By which answers that are continuous may differ, as a share."""
+
+_TAG = "serve"
+_RESULT, _GRAPH, _ASKED = "result.json", "model.tflite", "asked.npz"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A SavedModel converted, without TensorFlow."""
+
+    task: str  # name of the problem that it decides
+    features: tuple[str, ...]  # its inputs but for `UNFED`
+    graph: bytes  # flatbuffer of TensorFlow Lite
+    questions: dict[str, np.ndarray]  # drawn ones, by feature, [NUM_QUESTIONS, num_elements]
+    answers: np.ndarray  # of TensorFlow to them, int64 or float32 [NUM_QUESTIONS]
 
 
 @dataclass(frozen=True)
@@ -45,7 +79,7 @@ def check_importable(saved_model: Path) -> None:
 def convert_apart(saved_model: Path, task: str) -> Converted:
     """Run `convert` in a process of its own."""
     with scratch_directory() as folder:
-        command = [sys.executable, "-P", "-m", "mlgo.deploy.convert_model", str(saved_model), task, str(folder)]
+        command = [sys.executable, "-P", "-m", "mlgo.deploy.import_model", str(saved_model), task, str(folder)]
         run = run_bounded(command, TIMEOUT_S)
         if run.returncode is None:
             raise ArtifactError(f"TensorFlow did not convert {saved_model} within {TIMEOUT_S:g} s")
@@ -53,6 +87,18 @@ def convert_apart(saved_model: Path, task: str) -> Converted:
             last = run.stderr.strip().splitlines()[-1:]
             raise ArtifactError(f"TensorFlow ended with status {run.returncode} over {saved_model}: {''.join(last)}")
         return read_converted(folder)
+
+
+def read_converted(folder: Path) -> Converted:
+    """Read what `convert` has written."""
+    result = read_json(folder / _RESULT)
+    if "refused" in result:
+        raise PolicyError(result["refused"])
+    features = tuple(result["features"])
+    with np.load(folder / _ASKED) as arrays:
+        answers, *questions = arrays.values()
+    graph = (folder / _GRAPH).read_bytes()
+    return Converted(result["task"], features, graph, dict(zip(features, questions, strict=True)), answers)
 
 
 def policy_of(converted: Converted, saved_model: Path) -> ImportedPolicy:
@@ -68,10 +114,8 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionC
     found, wanted = policy.answers(converted.questions), converted.answers
     if policy.actions.yes_or_no:
         wanted = (wanted != 0).astype(wanted.dtype)
-    if wanted.dtype.kind == "f":
-        equal = np.isclose(found, wanted, rtol=_SLACK, atol=0.0, equal_nan=True)
-    else:
-        equal = found == wanted
+    is_real = wanted.dtype.kind == "f"
+    equal = np.isclose(found, wanted, rtol=_SLACK, atol=0.0, equal_nan=True) if is_real else found == wanted
     differing = int((~equal).sum())
     if differing > _MAX_DIFFERING * len(wanted):
         raise PolicyError(
@@ -80,3 +124,133 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionC
             "it was saved"
         )
     return ConversionCheck(len(wanted), differing, len(np.unique(wanted)))
+
+
+# What follows runs in the process of TensorFlow.
+
+
+def convert(saved_model: Path, task: str, folder: Path) -> None:
+    """Write into a folder what `read_converted` reads."""
+    tf = import_tensorflow()
+    inputs, outputs = _read_signature(tf, saved_model)
+    problem = _problem_of(outputs, task)
+    features = _features_of(inputs, problem)
+    questions = drawn_questions(problem, [inputs[name] for name in features])
+    write_bytes(folder / _GRAPH, converted(saved_model))
+    np.savez(folder / _ASKED, _asked(tf, saved_model, inputs, problem, questions), *questions.values())
+    write_json(folder / _RESULT, {"task": problem.name, "features": features})
+
+
+def drawn_questions(task: Task, inputs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """Draw questions of all magnitudes: whole numbers up to 2^20 in size, others between 0 and 1.
+
+    Of actions, half are legal, and always the last.
+
+    Returns:
+        By input, of its dtype, [NUM_QUESTIONS, num_elements].
+    """
+    rng, questions = generator(0, "import"), {}
+    for spec in inputs:
+        shape = (NUM_QUESTIONS, spec.num_elements)
+        if spec.name in task.actions.needed:
+            values = np.floor(rng.uniform(0, 2, shape))
+            values[:, -1] = 1
+        elif spec.dtype.kind == "f":
+            values = rng.random(shape)
+        else:
+            values = np.floor(np.exp2(rng.uniform(0, 20, shape))) * rng.choice([-1, 0, 1], shape, p=[0.2, 0.2, 0.6])
+        questions[spec.name] = values.astype(spec.dtype)
+    return questions
+
+
+def _read_signature(tf: Any, folder: Path) -> tuple[dict[str, TensorSpec], dict[str, TensorSpec]]:
+    """Inputs and outputs by name."""
+    try:
+        model = read_saved_model(folder)
+    except Exception as error:  # of protobuf, or of the file
+        raise ArtifactError(f"{folder / 'saved_model.pb'} cannot be read ({_first_line(error)})") from error
+    tags = [sorted(graph.meta_info_def.tags) for graph in model.meta_graphs]
+    serving = [graph for graph in model.meta_graphs if _TAG in graph.meta_info_def.tags]
+    if not serving:
+        raise PolicyError(f"{folder} has no graph with the tag {_TAG!r}, only with {_listed(map('+'.join, tags))}")
+    signatures = serving[0].signature_def
+    if SIGNATURE not in signatures:
+        raise PolicyError(f"{folder} has no signature {SIGNATURE!r}, only {_listed(signatures)}")
+    inputs, outputs = (
+        {name: _spec(tf, name, info) for name, info in part.items()}
+        for part in (signatures[SIGNATURE].inputs, signatures[SIGNATURE].outputs)
+    )
+    return inputs, outputs
+
+
+def _spec(tf: Any, name: str, info: Any) -> TensorSpec:
+    dtype, shape = tf.as_dtype(info.dtype), info.tensor_shape
+    if dtype.name not in {known.name for known in DTYPES.values()}:
+        raise PolicyError(f"{name!r} is of type {dtype.name}, which no compiler sends or takes")
+    lengths = [dim.size for dim in shape.dim]
+    if lengths[:1] == [-1]:
+        lengths[0] = 1  # any number of questions at a time: one
+    if shape.unknown_rank or any(length < 1 for length in lengths):
+        raise PolicyError(f"{name!r} has no fixed shape; save the model for one question at a time")
+    return TensorSpec(name, np.dtype(dtype.as_numpy_dtype), tuple(lengths))
+
+
+def _problem_of(outputs: Mapping[str, TensorSpec], task: str) -> Task:
+    decisions: dict[str, Task] = {}
+    for one in [get_task(task)] if task else all_tasks():
+        decisions.setdefault(one.decision, one)  # of tasks that share a decision, the first
+    decided = [decisions[name] for name in outputs if name in decisions]
+    if not decided:
+        raise PolicyError(f"the model has no output {' or '.join(decisions)}, only {_listed(outputs)}")
+    if len(decided) > 1:
+        raise PolicyError(f"the model decides for {_listed(one.name for one in decided)}; give --task NAME")
+    answer, wanted = outputs[decided[0].decision], np.dtype(decided[0].actions.dtype)
+    if answer.dtype != wanted or answer.num_elements != 1:
+        raise PolicyError(f"output {answer.name!r} is {answer.dtype} {list(answer.shape)}, not one {wanted.name}")
+    return decided[0]
+
+
+def _features_of(inputs: Mapping[str, TensorSpec], task: Task) -> list[str]:
+    features = sorted(inputs.keys() - set(UNFED))
+    if not features:
+        raise PolicyError(f"the model has no features among its inputs, only {_listed(inputs)}")
+    if missing := [name for name in task.actions.needed if name not in features]:
+        raise PolicyError(f"the model lacks the input {_listed(missing)}, which tells what answers are legal")
+    return features
+
+
+def _asked(
+    tf: Any, folder: Path, inputs: Mapping[str, TensorSpec], task: Task, questions: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Answers of the model in TensorFlow, [NUM_QUESTIONS]."""
+    try:
+        action = tf.saved_model.load(str(folder), tags=[_TAG]).signatures[SIGNATURE]
+        unfed = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in inputs.items() if name not in questions}
+        answers = []
+        for step in range(NUM_QUESTIONS):
+            fed = {name: tf.constant(values[step].reshape(inputs[name].shape)) for name, values in questions.items()}
+            answers.append(action(**fed, **unfed)[task.decision].numpy().item())
+    except Exception as error:  # TensorFlow's own, and those of what it calls
+        raise ArtifactError(f"TensorFlow cannot run {folder}: {_first_line(error)}") from error
+    return np.array(answers, task.actions.dtype)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "none"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+
+
+def main() -> None:
+    """Convert as the arguments say; what is refused is a result, too."""
+    saved_model, task, folder = sys.argv[1:]
+    try:
+        convert(Path(saved_model), task, Path(folder))
+    except MlgoError as error:
+        write_json(Path(folder) / _RESULT, {"refused": str(error)})
+
+
+if __name__ == "__main__":
+    main()

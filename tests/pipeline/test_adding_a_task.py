@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from mlgo.base.artifacts import RESULTS, SCORES, read_table
-from mlgo.deploy.export.forms import FORMS
+from mlgo.deploy.export import FORMS
 from tests.pipeline.conftest import ROOT, Checkout
 from tests.pipeline.guide import Step, follow, read_steps
 

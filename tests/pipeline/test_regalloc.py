@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
-from mlgo.deploy.export.forms import FORMS
+from mlgo.deploy.export import FORMS
 from mlgo.errors import ToolchainError
 from mlgo.evaluate.baseline_modules import function_costs
 from mlgo.host.program import find_valgrind

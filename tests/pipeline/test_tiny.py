@@ -12,7 +12,7 @@ import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.files import file_sha256
-from mlgo.deploy.export.forms import FORMS
+from mlgo.deploy.export import FORMS
 from mlgo.learn.cost import read_cost
 from tests.pipeline.conftest import STAGES, Checkout
 

@@ -2,7 +2,7 @@
 include: "common.smk"
 
 
-from mlgo.deploy.export.forms import FORMS
+from mlgo.deploy.export import FORMS
 
 
 rule export:

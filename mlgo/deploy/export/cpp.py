@@ -8,21 +8,20 @@ and object by ``LLVM_OVERRIDE_MODEL_HEADER_<CLASS>`` and ``LLVM_OVERRIDE_MODEL_O
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from hashlib import md5
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mlgo import __version__
-from mlgo.base.artifacts import trace_features
-from mlgo.base.files import content_hash, write_folder, write_text
-from mlgo.deploy.export.form import ASK, Ask, Harness, asked_features, build_harness
+from mlgo.base.files import content_hash, write_text
+from mlgo.deploy.export.form import ASK, CompiledForm, Harness, build_harness, model_inputs
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical, Scalar
 from mlgo.host.tasks.task import Task, get_task
@@ -32,16 +31,21 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Tree
 
 
-def text_templates(folder: Path) -> Environment:
-    """Templates in a folder. Lines of statements leave nothing; a name that is not given is an error."""
-    return Environment(
+@cache
+def text_templates(folder: Path = Path(__file__).parent) -> Environment:
+    """Templates in a folder; their filter ``literal`` makes a string of C.
+
+    Lines of statements leave nothing; a name that is not given is an error.
+    """
+    templates = Environment(
         loader=FileSystemLoader(folder), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True,
     )  # fmt: skip
+    templates.filters["literal"] = _literal
+    return templates
 
 
-_HERE = Path(__file__).parent
-_TYPES = {"int64": "int64_t", "int32": "int32_t", "float": "float", "double": "double"}
+_TYPES = {"int64": "int64_t", "int32": "int32_t", "float32": "float", "float64": "double"}
 _SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
 
 TemplateWords = dict[str, Any]
@@ -97,67 +101,40 @@ def selected_sources(policies: Mapping[str, Policy], trace: pa.Table) -> dict[st
     return _render(words, get_task(tasks[0]), f"Policies for {tasks[0]}", [Input("model_selector", "uint64_t", 2)])
 
 
-class Selector(NamedTuple):
-    """Value of LLVM's input ``model_selector``: the MD5 of a name, as two little-endian words."""
+def selector(name: str) -> tuple[int, int]:
+    """Words of LLVM's input ``model_selector`` that select a policy: the MD5 of its name, little-endian.
 
-    high: int
-    low: int
-
-
-def selector(name: str) -> Selector:
-    """The words that select a policy (llvm/include/llvm/Support/MD5.h: ``low`` is of the first eight bytes)."""
+    As llvm/include/llvm/Support/MD5.h, the high word of the last eight bytes comes first.
+    """
     digest = md5(name.encode(), usedforsecurity=False).digest()
-    return Selector(int.from_bytes(digest[8:], "little"), int.from_bytes(digest[:8], "little"))
+    return int.from_bytes(digest[8:], "little"), int.from_bytes(digest[:8], "little")
 
 
 def tree_function(policy: Policy, trace: pa.Table) -> str:
     """The function of an exported tree that decides, for readers; takes and raises as `cpp_sources`."""
-    return cpp_templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
+    return text_templates().get_template("tree.cpp.jinja").render(policy=_words(policy, trace))
 
 
-def export_selected(policies: Mapping[str, Policy], trace: pa.Table, folder: Path) -> None:
-    """Write header and implementation of one class for several policies; see `selected_sources`."""
-    for name, text in selected_sources(policies, trace).items():
+def write_sources(folder: Path, sources: Mapping[str, str]) -> None:
+    """Write sources by file name into a folder."""
+    for name, text in sources.items():
         write_text(folder / name, text)
 
 
-@dataclass(frozen=True)
-class Cpp:
+class Cpp(CompiledForm):
     """The form of this module; a decision takes microseconds."""
 
-    name: ClassVar[str] = "cpp"
-    max_questions: ClassVar[int | None] = None
+    name = "cpp"
 
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`."""
-        sources = cpp_sources(policy, trace)
-
-        def save(temporary: Path) -> None:
-            for name, text in sources.items():
-                write_text(temporary / name, text)
-
-        write_folder(folder, save)
-
-    @contextmanager
-    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
-        """Compiled by the toolchain's own compiler."""
-        with self.harness(folder, policy) as harness:
-            yield lambda questions: harness.ask(questions)[0]
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.save`."""
+        write_sources(folder, cpp_sources(policy, trace))
 
     def harness(self, folder: Path, policy: Policy) -> AbstractContextManager[Harness]:
-        """The same, for measurements of time; raises as `build_harness`."""
+        """See `CompiledForm.harness`; raises as `build_harness`."""
         task = get_task(policy.task)
         compiler = [str(find_linker()), "cc", *CPP_FLAGS]
         return build_harness(task, [*compiler, str(ASK), f"-I{folder}", str(folder / f"{task.model}.cpp")])
-
-
-def _inputs(policy: Policy, task: Task, trace: pa.Table) -> Iterable[Input]:
-    types = trace_features(trace)
-    for name in asked_features(policy):
-        kind, size = types[name], 1
-        if pa.types.is_fixed_size_list(kind):
-            kind, size = kind.value_type, kind.list_size
-        yield Input(name, _TYPES[str(kind)], size, _float(task.not_finite[name]) if name in task.not_finite else "")
 
 
 def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
@@ -175,13 +152,17 @@ def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequen
         "policies": words,
     }
     kinds = {f"{task.model}.{kind}": f"model.{kind}.jinja" for kind in ("h", "cpp")}
-    return {file: cpp_templates().get_template(template).render(shared) for file, template in kinds.items()}
+    return {file: text_templates().get_template(template).render(shared) for file, template in kinds.items()}
 
 
 def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
     """Values of one policy for the templates."""
     task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
-    inputs = {one.name: one for one in _inputs(policy, task, trace)}
+    repaired = {name: _float(value) for name, value in task.not_finite.items()}
+    inputs = {
+        spec.name: Input(spec.name, _TYPES[spec.dtype.name], spec.num_elements, repaired.get(spec.name, ""))
+        for spec in model_inputs(policy, trace)
+    }
     words: TemplateWords = {
         "space": "policy",
         "name": "",
@@ -275,14 +256,6 @@ def _floats(values: Iterable[Any]) -> str:
 def _float(value: Any) -> str:
     """A literal that is exactly this float32."""
     return f"{float(np.float32(value)).hex()}f"
-
-
-@cache
-def cpp_templates(folder: Path = _HERE) -> Environment:
-    """Templates of C++ in a folder; their filter ``literal`` makes a string of C."""
-    templates = text_templates(folder)
-    templates.filters["literal"] = _literal
-    return templates
 
 
 def _literal(text: str) -> str:

@@ -1,20 +1,23 @@
-"""The form of an exported policy: files that a compiler takes, the questions it is asked, and a program that asks."""
+"""The form of an exported policy: files that a compiler takes, and whether they decide as the policy does."""
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import read_table
+from mlgo.base.artifacts import read_table, trace_features
+from mlgo.base.files import write_folder
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
+from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
-from mlgo.host.action_space import check_features
+from mlgo.host.action_space import ActionSpace, check_features
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.tasks.ir2vec import vocabulary_of
 from mlgo.host.tasks.task import Task, get_task
@@ -26,12 +29,12 @@ Ask = Callable[[Mapping[str, np.ndarray]], np.ndarray]
 """Maps questions, by feature [num_steps] or [num_steps, num_columns], to decisions, int64 or float32 [num_steps]."""
 
 
-class Form(Protocol):
+class Form(ABC):
     """A form in which policies are exported."""
 
     name: ClassVar[str]  # of its folder, and of its entry in `parity.json`
     # Recorded questions that are worth asking it, by the time that one takes; None for all.
-    max_questions: ClassVar[int | None]
+    max_questions: ClassVar[int | None] = None
 
     def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
         """Write a policy; the same policy gives the same bytes.
@@ -41,11 +44,40 @@ class Form(Protocol):
             trace: recorded questions, at least their columns; has types and shapes of the inputs.
             folder: replaced.
         """
-        ...
+        write_folder(folder, lambda draft: self.save(policy, trace, draft))
 
+    @abstractmethod
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """Write a policy into an empty folder."""
+
+    @abstractmethod
     def opened(self, folder: Path, policy: Policy) -> AbstractContextManager[Ask]:
         """Open what `write` has written, to ask one question at a time as a compiler does."""
-        ...
+
+
+class CompiledForm(Form):
+    """A form that is linked with the program which asks."""
+
+    @abstractmethod
+    def harness(self, folder: Path, policy: Policy) -> AbstractContextManager["Harness"]:
+        """The program, which also measures time."""
+
+    @contextmanager
+    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+        """Built by the toolchain's own compiler."""
+        with self.harness(folder, policy) as harness:
+            yield lambda questions: harness.ask(questions)[0]
+
+
+def row_by_row(answer: Callable[[Mapping[str, np.ndarray]], np.ndarray]) -> Ask:
+    """Ask what answers one question at a time, by feature [1] or [1, num_columns]."""
+
+    def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
+        steps = range(len(next(iter(questions.values()))))
+        rows = ({name: values[step : step + 1] for name, values in questions.items()} for step in steps)
+        return np.concatenate([answer(row) for row in rows])
+
+    return ask
 
 
 PARITY_QUESTIONS = 1000
@@ -67,6 +99,17 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
     return (*policy.actions.needed, *policy.normalisation.features)
 
 
+def model_inputs(policy: Policy, trace: pa.Table) -> list[TensorSpec]:
+    """Inputs of a model as a trace has them, of shape [1] or [1, num_columns]."""
+    types, specs = trace_features(trace), []
+    for name in asked_features(policy):
+        kind, shape = types[name], [1]
+        if pa.types.is_fixed_size_list(kind):
+            kind, shape = kind.value_type, [1, kind.list_size]
+        specs.append(TensorSpec(name, np.dtype(kind.to_pandas_dtype()), tuple(shape)))
+    return specs
+
+
 def read_questions(path: Path, policy: Policy) -> pa.Table:
     """Read a trace, on whose questions exported models are compared with the policy."""
     trace = read_table(path)
@@ -86,6 +129,71 @@ def draw_questions(trace: pa.Table, count: int | None, seed: int) -> pa.Table:
 def recorded_questions(trace: pa.Table, policy: Policy) -> dict[str, np.ndarray]:
     """Features of a trace's questions, by name, [num_steps] or [num_steps, num_columns]."""
     return {name: values_of(trace, name) for name in asked_features(policy)}
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Outcome of a comparison."""
+
+    questions: int  # questions asked of both
+    ambiguous: int  # questions with another action as good but for rounding, which the model may choose
+    mismatches: int  # decisions that are not the policy's by more than that
+    inlined: int | None  # decisions to inline; None for other tasks
+
+
+_QUESTIONS_AT_ONCE = 1 << 15
+
+
+def check_form(
+    form: Form,
+    folder: Path,
+    policy: Policy,
+    trace: pa.Table,
+    progress: Callable[[int], object] = lambda num: None,
+    selector: Sequence[int] = (),
+) -> Parity:
+    """Ask an exported model all questions of a trace, and compare its decisions with the policy's.
+
+    Args:
+        form: of the export.
+        folder: what it has written.
+        policy: what was exported.
+        trace: questions, see `draw_questions`.
+        progress: called with the number of questions that have been asked since the last call.
+        selector: of this policy in a class of several, see `cpp.selector`.
+    """
+    logits, decisions = [], []
+    with form.opened(folder, policy) as ask:
+        for start in range(0, trace.num_rows, _QUESTIONS_AT_ONCE):
+            asked = recorded_questions(trace.slice(start, _QUESTIONS_AT_ONCE), policy)
+            logits.append(policy.logits(policy.actions.pack(np, asked, policy.normalisation.features)))
+            if selector:
+                asked["model_selector"] = np.tile(np.array(selector, np.uint64), (len(logits[-1]), 1))
+            decisions.append(ask(asked))
+            progress(len(decisions[-1]))
+    try:
+        return compare_decisions(policy.actions, np.concatenate(logits), np.concatenate(decisions))
+    except PolicyError as error:
+        raise PolicyError(f"{form.name}: {error}") from error
+
+
+def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:
+    """Compare an exported model's decisions with the policy's.
+
+    Args:
+        actions: of the policy.
+        logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
+        decisions: int64 or float32 [num_steps], those of the model.
+    """
+    if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
+        raise PolicyError("the policy's output is not a number; train it again")
+    clear, wrong = actions.differing(logits, decisions)
+    if not clear.any():
+        raise PolicyError("no recorded question has a clear decision; parity cannot be shown")
+    if wrong.any():
+        raise PolicyError(f"the exported model differs from the policy in {int(wrong.sum())} of {len(wrong)} decisions")
+    inlined = int((decisions != 0).sum()) if actions.yes_or_no else None
+    return Parity(len(wrong), int((~clear).sum()), 0, inlined)
 
 
 ASK = Path(__file__).parent / "ask.cpp"

@@ -31,18 +31,28 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import trace_features
-from mlgo.base.files import read_json, write_bytes, write_folder, write_json
+from mlgo.base.files import read_json, write_bytes, write_json
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.export.form import ASK, PARITY_QUESTIONS, Ask, Harness, asked_features, build_harness, run_tool
+from mlgo.deploy.export.form import (
+    ASK,
+    PARITY_QUESTIONS,
+    Ask,
+    CompiledForm,
+    Form,
+    Harness,
+    asked_features,
+    build_harness,
+    model_inputs,
+    row_by_row,
+    run_tool,
+)
 from mlgo.errors import ArtifactError, PolicyError, ToolchainError
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
@@ -51,34 +61,30 @@ from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
 
 SIGNATURE = "action"
-TRAINING_INPUTS = ("discount", "reward", "step_type")
-"""Inputs that LLVM's training mode feeds besides the features; the model ignores them."""
+TRAINING_INPUTS: Mapping[str, type] = {"discount": np.float32, "reward": np.float32, "step_type": np.int32}
+"""Inputs that LLVM's training mode feeds besides the features, and their types; the model ignores them."""
 
 
-@dataclass(frozen=True)
-class SavedModel:
-    """The form of this module; TensorFlow takes a millisecond for one question."""
+class SavedModel(Form):
+    """TensorFlow takes a millisecond for one question."""
 
-    name: ClassVar[str] = "saved_model"
-    max_questions: ClassVar[int | None] = PARITY_QUESTIONS
+    name = "saved_model"
+    max_questions = PARITY_QUESTIONS
 
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`."""
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.save`."""
         tf = import_tensorflow()
-        types = trace_features(trace)
-        specs = [_spec(tf, name, types[name]) for name in asked_features(policy)]
-        specs += [tf.TensorSpec((1,), type_of_training_input(tf, name), name=name) for name in TRAINING_INPUTS]
+        specs = [tf.TensorSpec(spec.shape, spec.dtype, name=spec.name) for spec in model_inputs(policy, trace)]
+        specs += [tf.TensorSpec((1,), dtype, name=name) for name, dtype in TRAINING_INPUTS.items()]
         module = _module(tf, policy)
         signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
-
-        def save(temporary: Path) -> None:
-            try:
-                tf.saved_model.save(module, str(temporary), signatures={SIGNATURE: signature})
-            except tf.errors.OpError as error:
-                raise ArtifactError(f"cannot write {folder}: {error.message or error}") from error
-            _make_reproducible(temporary)
-
-        write_folder(folder, save)
+        try:
+            tf.saved_model.save(module, str(folder), signatures={SIGNATURE: signature})
+        except tf.errors.OpError as error:
+            raise OSError(error.message or str(error)) from error
+        # The graph in canonical order, and no fingerprint, which holds a random identifier.
+        write_bytes(folder / "saved_model.pb", read_saved_model(folder).SerializeToString(deterministic=True))
+        (folder / "fingerprint.pb").unlink(missing_ok=True)
 
     @contextmanager
     def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
@@ -86,27 +92,13 @@ class SavedModel:
         tf, decision = import_tensorflow(), get_task(policy.task).decision
         loaded = tf.saved_model.load(str(folder))  # goes with the last reference to it, and its function with it
         action = loaded.signatures[SIGNATURE]
-        ignored = {name: tf.zeros([1], type_of_training_input(tf, name)) for name in TRAINING_INPUTS}
+        ignored = {name: tf.zeros([1], dtype) for name, dtype in TRAINING_INPUTS.items()}
 
-        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
-            answers = []
-            for step in range(len(next(iter(questions.values())))):
-                inputs = {name: tf.constant(values[step : step + 1]) for name, values in questions.items()}
-                answers.append(action(**inputs, **ignored)[decision].numpy())
-            return np.concatenate(answers)
+        def answer(row: Mapping[str, np.ndarray]) -> np.ndarray:
+            tensors = {name: tf.constant(values) for name, values in row.items()}
+            return np.asarray(action(**tensors, **ignored)[decision])
 
-        yield ask
-
-
-def type_of_training_input(tf: Any, name: str) -> Any:
-    """Of `TRAINING_INPUTS`."""
-    return tf.int32 if name == "step_type" else tf.float32
-
-
-def _spec(tf: Any, name: str, kind: pa.DataType) -> Any:
-    if pa.types.is_fixed_size_list(kind):
-        return tf.TensorSpec((1, kind.list_size), tf.as_dtype(kind.value_type.to_pandas_dtype()), name=name)
-    return tf.TensorSpec((1,), tf.as_dtype(kind.to_pandas_dtype()), name=name)
+        yield row_by_row(answer)
 
 
 def _module(tf: Any, policy: Policy) -> Any:
@@ -135,12 +127,8 @@ def _module(tf: Any, policy: Policy) -> Any:
     return PolicyModule()
 
 
-def signature_of(folder: Path) -> Any:
-    """The protocol buffer ``SignatureDef`` of a SavedModel: names of the graph's tensors by input and by output."""
-    return _parsed(folder).meta_graphs[0].signature_def[SIGNATURE]
-
-
-def _parsed(folder: Path) -> Any:
+def read_saved_model(folder: Path) -> Any:
+    """The protocol buffer ``SavedModel`` of a folder."""
     from tensorflow.core.protobuf import saved_model_pb2
 
     model = saved_model_pb2.SavedModel()
@@ -148,62 +136,46 @@ def _parsed(folder: Path) -> Any:
     return model
 
 
-def _make_reproducible(folder: Path) -> None:
-    """Write the graph in canonical order and drop the fingerprint, which holds a random identifier."""
-    write_bytes(folder / "saved_model.pb", _parsed(folder).SerializeToString(deterministic=True))
-    (folder / "fingerprint.pb").unlink(missing_ok=True)
-
-
 MODEL, OUTPUT_SPEC = "model.tflite", "output_spec.json"
 _TYPES = {"int64": "int64_t", "float32": "float"}
 
 
-@dataclass(frozen=True)
-class TFLite:
-    """The form of this module; the interpreter takes microseconds, feeding it from Python ten times as long."""
+class TFLite(Form):
+    """The interpreter takes microseconds, feeding it from Python ten times as long."""
 
-    name: ClassVar[str] = "tflite"
-    max_questions: ClassVar[int | None] = 10_000
+    name = "tflite"
+    max_questions = 10_000
 
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`; the model is converted from a SavedModel, as only that keeps the names of inputs."""
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.save`; the model is converted from a SavedModel, as only that keeps the names of inputs."""
         task = get_task(policy.task)
         with scratch_directory() as scratch:
-            SavedModel().write(policy, trace, scratch / "saved_model")
-            model = converted(scratch / "saved_model")
-            output = signature_of(scratch / "saved_model").outputs[task.decision].name
-        name, port = output.rsplit(":", 1)
+            SavedModel().save(policy, trace, scratch)
+            write_bytes(folder / MODEL, converted(scratch))
+            signature = read_saved_model(scratch).meta_graphs[0].signature_def[SIGNATURE]
+        name, port = signature.outputs[task.decision].name.rsplit(":", 1)
         tensor = {"name": name, "port": int(port), "type": _TYPES[np.dtype(task.actions.dtype).name], "shape": [1]}
-
-        def save(temporary: Path) -> None:
-            write_bytes(temporary / MODEL, model)
-            write_json(temporary / OUTPUT_SPEC, [{"logging_name": task.decision, "tensor_spec": tensor}])
-
-        write_folder(folder, save)
+        write_json(folder / OUTPUT_SPEC, [{"logging_name": task.decision, "tensor_spec": tensor}])
 
     @contextmanager
     def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
         """By TensorFlow Lite's interpreter, inputs by position and the output by name, as LLVM does."""
-        tf = import_tensorflow()
         model = (folder / MODEL).read_bytes()
         if len(model) < (least := policy.weights.nbytes):  # a conversion leaves out variables that it does not find
             raise PolicyError(f"{MODEL} has {len(model)} bytes, its weights alone {least}; export again")
-        interpreter = _interpreter(tf, model)
+        interpreter = _interpreter(import_tensorflow(), model)
         inputs = _checked_inputs(interpreter, policy)
         output = _checked_output(interpreter, read_json(folder / OUTPUT_SPEC), policy)
-        for name in TRAINING_INPUTS:
-            interpreter.set_tensor(inputs[name], np.zeros(1, type_of_training_input(tf, name).as_numpy_dtype))
+        for name, dtype in TRAINING_INPUTS.items():
+            interpreter.set_tensor(inputs[name], np.zeros(1, dtype))
 
-        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
-            answers = []
-            for step in range(len(next(iter(questions.values())))):
-                for name, values in questions.items():
-                    interpreter.set_tensor(inputs[name], values[step : step + 1])
-                interpreter.invoke()
-                answers.append(interpreter.get_tensor(output))
-            return np.concatenate(answers)
+        def answer(row: Mapping[str, np.ndarray]) -> np.ndarray:
+            for name, values in row.items():
+                interpreter.set_tensor(inputs[name], values)
+            interpreter.invoke()
+            return np.asarray(interpreter.get_tensor(output))
 
-        yield ask
+        yield row_by_row(answer)
 
 
 def converted(saved_model: Path) -> bytes:
@@ -268,19 +240,16 @@ _RUNTIME = (
 _COMPILE = ("-std=c++17", "-O2", "-g0", "-w", "-fno-sanitize=all", "-mcpu=baseline")
 
 
-@dataclass(frozen=True)
-class AheadOfTime:
-    """The form of this module.
+class AheadOfTime(CompiledForm):
+    """Objects; a compile takes some seconds, that of the runtime for the first check a minute.
 
-    The compile takes some seconds, that of the runtime for the first check a minute. Of one policy the object has the
-    same bytes each time; the header may name inputs in another order.
+    Of one policy the object has the same bytes each time; the header may name inputs in another order.
     """
 
-    name: ClassVar[str] = "aot"
-    max_questions: ClassVar[int | None] = None
+    name = "aot"
 
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`; also raises as `harness.run_tool`."""
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.save`; also raises as `run_tool`."""
         model = get_task(policy.task).model
         with scratch_directory() as scratch:
             SavedModel().write(policy, trace, scratch / "saved_model")
@@ -296,24 +265,17 @@ class AheadOfTime:
             }
             tool = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "aot_compile_cpu"]
             run_tool([*tool, *(word for option in options.items() for word in option)], cwd=scratch)
-
-            def save(temporary: Path) -> None:
-                shutil.copy(scratch / f"{model}.h", temporary)
-                objects = [str(scratch / f"{model}{part}.o") for part in ("", "_constants")]
-                run_tool([str(find_linker()), "ld.lld", "-r", "-o", str(temporary / f"{model}.o"), *objects])
-
-            write_folder(folder, save)
-
-    @contextmanager
-    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
-        """Linked with TensorFlow's runtime by the toolchain's own compiler."""
-        with self.harness(folder, policy) as harness:
-            yield lambda questions: harness.ask(questions)[0]
+            shutil.copy(scratch / f"{model}.h", folder)
+            objects = [str(scratch / f"{model}{part}.o") for part in ("", "_constants")]
+            run_tool([str(find_linker()), "ld.lld", "-r", "-o", str(folder / f"{model}.o"), *objects])
 
     @contextmanager
     def harness(self, folder: Path, policy: Policy) -> Iterator[Harness]:
-        """The same, for measurements of time; raises as `build_harness`."""
-        task, tensorflow = get_task(policy.task), _tensorflow()
+        """Linked with TensorFlow's runtime, which is not imported; raises as `build_harness`."""
+        task, spec = get_task(policy.task), find_spec("tensorflow")
+        if spec is None or spec.origin is None:
+            raise ToolchainError("TensorFlow is not installed; run make setup")
+        tensorflow = Path(spec.origin).parent
         compiler = [str(find_linker()), "c++", *_COMPILE, f"-I{tensorflow / 'include'}"]
         with scratch_directory() as scratch:
             objects = [str(folder / f"{task.model}.o")]
@@ -324,11 +286,3 @@ class AheadOfTime:
             library = [str(tensorflow / "libtensorflow_framework.so.2"), f"-Wl,-rpath,{tensorflow}"]
             with build_harness(task, [*compiler, f"-I{folder}", str(ASK), *objects, *library]) as harness:
                 yield harness
-
-
-def _tensorflow() -> Path:
-    """Folder of the package, which is not imported."""
-    spec = find_spec("tensorflow")
-    if spec is None or spec.origin is None:
-        raise ToolchainError("TensorFlow is not installed; run make setup")
-    return Path(spec.origin).parent

@@ -9,20 +9,19 @@ The arithmetic stands here no second time: policies compute with a `TosaGraph` a
 ``keras.ops``, and each operation leaves a line.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import trace_features
-from mlgo.base.files import write_folder, write_text
-from mlgo.deploy.export.form import Ask, asked_features
+from mlgo.base.files import write_text
+from mlgo.deploy.export.form import Ask, Form, asked_features, model_inputs, row_by_row
 from mlgo.deploy.export.tosa_interpreter import parse_tosa
 from mlgo.errors import PolicyError
 from mlgo.host.tasks.task import get_task
@@ -30,40 +29,30 @@ from mlgo.policy.network import logits
 from mlgo.policy.policy import Policy
 
 
-@dataclass(frozen=True)
-class Tosa:
+class Tosa(Form):
     """The form of this module; the check asks it by NumPy, as no package has a compiler for it."""
 
-    name: ClassVar[str] = "tosa"
-    max_questions: ClassVar[int | None] = 1000
+    name = "tosa"
+    max_questions = 1000
 
-    def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.write`."""
-        name, text = f"{get_task(policy.task).model}.mlir", tosa_text(policy, trace)
-        write_folder(folder, lambda temporary: write_text(temporary / name, text))
+    def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
+        """See `Form.save`."""
+        write_text(folder / f"{get_task(policy.task).model}.mlir", tosa_text(policy, trace))
 
     @contextmanager
     def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
-        """Read again and run by `interpreter`."""
+        """Read again and run by `tosa_interpreter`."""
         task = get_task(policy.task)
         program = parse_tosa((folder / f"{task.model}.mlir").read_text())
         if (set(program.arguments), program.decision) != (set(asked_features(policy)), task.decision):
             raise PolicyError(f"the module is about {program.decision} of other features; export again")
-
-        def ask(questions: Mapping[str, np.ndarray]) -> np.ndarray:
-            steps = range(len(next(iter(questions.values()))))
-            rows = ({name: values[step : step + 1] for name, values in questions.items()} for step in steps)
-            return np.concatenate([program.run(row) for row in rows])
-
-        yield ask
+        yield row_by_row(program.run)
 
 
 def tosa_text(policy: Policy, trace: pa.Table) -> str:
     """The module; the same policy gives the same text."""
     graph, task, actions = TosaGraph(), get_task(policy.task), policy.actions
-    types = trace_features(trace)
-    kinds = {name: _dtype_and_shape(types[name]) for name in asked_features(policy)}
-    inputs = {name: graph.argument(*kind) for name, kind in kinds.items()}
+    inputs = {spec.name: graph.argument(spec.dtype.name, spec.shape) for spec in model_inputs(policy, trace)}
     tensors = dict(inputs)
     for name in filter(tensors.__contains__, task.not_finite):
         tensors[name] = graph.finite(tensors[name], task.not_finite[name])
@@ -75,12 +64,6 @@ def tosa_text(policy: Policy, trace: pa.Table) -> str:
     arguments = [f"{one.name}: {one.type} {_index_path(name)}" for name, one in inputs.items()]
     head = f"  func.func @main({', '.join(arguments)}) -> ({decision.type} {_index_path(task.decision)}) {{"
     return "\n".join(["module {", head, *graph.lines, f"    return {decision.name} : {decision.type}", "  }", "}", ""])
-
-
-def _dtype_and_shape(kind: pa.DataType) -> tuple[str, tuple[int, ...]]:
-    if pa.types.is_fixed_size_list(kind):
-        return np.dtype(kind.value_type.to_pandas_dtype()).name, (1, kind.list_size)
-    return np.dtype(kind.to_pandas_dtype()).name, (1,)
 
 
 def _index_path(name: str) -> str:

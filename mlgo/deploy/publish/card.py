@@ -6,17 +6,25 @@ The facts are ``card.json``; ``README.md`` shows the same to people. Both follow
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from jinja2 import UndefinedError
 
 from mlgo import __version__
-from mlgo.base.artifacts import MODULES, read_table
+from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.files import content_hash, file_sha256, json_text
-from mlgo.compare.inference import Bootstrap, Gain
+from mlgo.base.names import LANGUAGE_TITLES, PolicyName
+from mlgo.compare.executed import Programs, read_programs
+from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
+from mlgo.compare.modules import policy_scores
+from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
+from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.deploy.export.cpp import text_templates
-from mlgo.deploy.publish.gains import gains_of
 from mlgo.deploy.publish.release import CARD, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import Task, get_task
+from mlgo.objects.measures import get_measure
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Branching
 from mlgo.report.pages import PLAIN
@@ -24,18 +32,22 @@ from mlgo.report.pages import PLAIN
 LICENCE = "Apache-2.0"
 """Of policies: their weights hold no code of what they were trained on."""
 
-Card = Json
-"""Content of ``card.json``; None stands for what is not known."""
-
 _TRAINED = ("package", "algorithm", "seed", "compiler", "compiler_sha256", "target")
+_COUNTS = {
+    "compared": "num_compared",
+    "failed": "num_failed",
+    **tally_keys("", "items"),
+    "much_larger": "much_larger",
+}
+
 _FLATTERING = {
     "validation": "Validation projects take part in the choice of learners and weights, so gains on them flatter.",
     "train": "Gains on train projects are of the code that it was trained on.",
 }
 
 
-def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path], bootstrap: Bootstrap) -> Card:
-    """Gather what is known of a policy.
+def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path], bootstrap: Bootstrap) -> Json:
+    """Content of ``card.json``; None stands for what is not known.
 
     Args:
         release: its files.
@@ -66,14 +78,14 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
         "corpus": _corpus(origin, corpus),
         "gains": gains,
         "limits": _limits(gains),
-        "forms": {name: _form(one) for name, one in release.parity.items()},
+        "forms": _forms(release),
         "reproduce": _commands(release),
         "written_by": f"mlgo {__version__}",
         "files": files,
     }
 
 
-def with_card(release: Release, card: Card, version: str | None = None) -> dict[str, bytes]:
+def with_card(release: Release, card: Json, version: str | None = None) -> dict[str, bytes]:
     """Files of a release with its card and page, by path.
 
     Args:
@@ -82,7 +94,7 @@ def with_card(release: Release, card: Card, version: str | None = None) -> dict[
         version: semantic version of the release; None leaves that of the card.
     """
     facts = card | {
-        "forms": {name: _form(one) for name, one in release.parity.items()},
+        "forms": _forms(release),
         "reproduce": _commands(release),
         "files": hashes(release.files),
     }
@@ -96,7 +108,7 @@ def with_card(release: Release, card: Card, version: str | None = None) -> dict[
     return dict(sorted(files.items()))
 
 
-def page(card: Card) -> str:
+def page(card: Json) -> str:
     """A card as Markdown."""
     return _TEMPLATES.get_template("card.md.jinja").render(card)
 
@@ -126,8 +138,94 @@ def _corpus(origin: Json, modules: Path | None) -> Json:
     }
 
 
-def _form(parity: Json) -> Json:
-    return {name: parity.get(name) for name in ("questions", "ambiguous", "mismatches")}
+def _forms(release: Release) -> dict[str, Json]:
+    kept = ("questions", "ambiguous", "mismatches")
+    return {form: {name: one.get(name) for name in kept} for form, one in release.parity.items()}
+
+
+def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstrap: Bootstrap) -> list[Json]:
+    """All that an evaluation says of a policy, one record for each split: linked sizes, else sizes of modules."""
+    results = read_table(folder / "results.parquet", RESULTS)
+    shipped = read_table(folder / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
+    origin = _measured_as(policy, weights, folder / "results.parquet")
+    _measured_as(policy, weights, folder / "shipped.parquet")
+    results = results.filter((pc.field("policy") == policy.learner) & (pc.field("seed") == policy.seed))
+    # Rows of this policy, and those of no policy at all, as the heuristic and other levels are.
+    is_about = [PolicyName.find(name) in (None, policy) for name in shipped["contender"].to_pylist()]
+    shipped = shipped.filter(pa.array(is_about, pa.bool_()))
+    objective = origin["compile"]["objective"]
+    programs = complete_programs(measured_programs(shipped, [Contender.policy(*policy)]))
+    modules = policy_scores(results, [objective])
+    linked = [] if task.in_code_generation or not programs.contenders else programs.splits
+    settings = {
+        "compiler": origin["compiler"],
+        "target": origin["target"],
+        "level": origin["compile"]["optimization"],
+        "against": "the same level without the policy",
+    }
+    gains = []
+    for split in [split for split in SPLITS if modules.measures and split in modules.splits]:
+        if split in linked:
+            ran = _programs_run(policy, weights, folder)
+            answers = headline(shipped, results, ran, bootstrap, policy.learner, split).answers
+            projects = _by_project(programs, "total", split)
+        else:
+            answers = _of_modules(modules, objective, split, bootstrap)
+            projects = _by_project(modules, objective, split)
+        gains.append({"split": split, **settings, "answers": [_record(one) for one in answers], "projects": projects})
+    return gains
+
+
+def _of_modules(modules: ScoreMatrix, objective: str, split: str, bootstrap: Bootstrap) -> list[HeadlineRow]:
+    """The objective itself, over modules: nothing was linked."""
+    title, answers = get_measure(objective).words.title, []
+    for row in compare(modules, by_language, bootstrap, split=split):
+        language = f"{LANGUAGE_TITLES[row.scope]} " if row.scope in LANGUAGE_TITLES else ""
+        asked, is_claimed = f"{language}modules, {title}", row.scope == ALL
+        answers.append(HeadlineRow(asked, "total", row.by(objective), "modules", row.contender, claimed=is_claimed))
+    return answers
+
+
+def _by_project(measured: ScoreMatrix, measure: str, split: str) -> list[Json]:
+    rows = compare(measured, ScoreMatrix.by_project, POINTS_ONLY, together=False, split=split)
+    return [{"project": row.scope, **_counts(row.by(measure), row.by(measure).total)} for row in rows]
+
+
+def _record(answer: HeadlineRow) -> Json:
+    one = answer.comparison
+    worst = {"item": one.worst_item.name, "change": one.worst_item.share} if one.worst_item else None
+    return {
+        "asked": answer.asked,
+        "items": answer.items,
+        "projects": one.num_projects,
+        **_counts(one, answer.gain),
+        "worst": worst,
+        "verdict": one.finding if answer.claimed else None,
+    }
+
+
+def _counts(one: Comparison, gain: Gain) -> Json:
+    return {"gain": gain._asdict(), **one.figures(_COUNTS)}
+
+
+def _measured_as(policy: PolicyName, weights: str, table: Path) -> Json:
+    """How a table was measured under a policy: by a run, an evaluation that was kept, or ``mlgo evaluate``."""
+    origin, name = read_provenance(table), str(policy)
+    measurements = [origin.get(key, {}).get(name, {}) for key in ("policies", "contenders", "looks")]
+    if origin.get("policy") == name:
+        measurements.append(origin)
+    for measured in measurements:
+        if measured.get("policy_sha256") == weights:
+            return dict(measured)
+    raise ArtifactError(f"{table} holds no figure of {policy} with these weights; evaluate it again, or leave it out")
+
+
+def _programs_run(policy: PolicyName, weights: str, folder: Path) -> Programs | None:
+    """What programs executed under the policy, if any ran."""
+    path = folder / "programs.parquet"
+    if not path.exists() or read_provenance(path).get("policies_sha256", {}).get(str(policy)) != weights:
+        return None
+    return read_programs(path)
 
 
 def _limits(gains: Sequence[Json]) -> list[str]:

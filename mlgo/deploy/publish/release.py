@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 
 from mlgo.base.files import file_sha256, json_text, read_json
 from mlgo.base.names import PolicyName
-from mlgo.deploy.export.forms import POLICY_FILES, policy_hashes
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
@@ -19,6 +19,9 @@ Json = dict[str, Any]
 
 CARD, PAGE, PARITY = "card.json", "README.md", "parity.json"
 """Facts about a release, the same as a page, and what was checked of its forms."""
+
+POLICY_FILES = ("policy.json", "weights.npy")
+"""Files of a policy; ``parity.json`` has their hashes."""
 
 _STAMP = ".snakemake_timestamp"
 """File that Snakemake leaves in folders that rules make."""
@@ -55,15 +58,23 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
     if unknown := sorted(set(forms or ()) - set(parity)):
         raise ConfigError(f"{exported} has no {', '.join(unknown)}; it has {', '.join(parity)}")
     files = {file: (policy / file).read_bytes() for file in POLICY_FILES}
-    files[PARITY] = (exported / PARITY).read_bytes()
-    files |= {
-        f"{form}/{file}": (exported / form / file).read_bytes() for form, one in parity.items() for file in one["files"]
+    by_form = {
+        form: {f"{form}/{file}": (exported / form / file).read_bytes() for file in one["files"]}
+        for form, one in parity.items()
     }
     card = read_json(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
-        check_card(card, files, exported)
+        check_card(card, ChainMap({PARITY: (exported / PARITY).read_bytes()}, files, *by_form.values()), exported)
     kept = {form: one for form, one in parity.items() if forms is None or form in forms}
-    return Release(found, name, kept, dict(sorted(_chosen(files, kept).items())), card)
+    files[PARITY] = json_text(kept).encode()
+    for form in kept:
+        files |= by_form[form]
+    return Release(found, name, kept, dict(sorted(files.items())), card)
+
+
+def policy_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of each file of a policy."""
+    return {name: file_sha256(folder / name) for name in POLICY_FILES}
 
 
 def find_policies(folder: Path) -> list[Path]:
@@ -134,9 +145,3 @@ def _check(folder: Path, parity: Json, policy: Mapping[str, str]) -> None:
     found = {path.relative_to(folder).as_posix(): file_sha256(path) for path in there}
     if not said or said != found:
         raise ArtifactError(f"files in {folder} are not those that were checked; export the policy again")
-
-
-def _chosen(files: Mapping[str, bytes], parity: Json) -> dict[str, bytes]:
-    """Files of the policy and of some of its forms."""
-    kept = {path: data for path, data in files.items() if path in POLICY_FILES or path.split("/")[0] in parity}
-    return {**kept, PARITY: json_text(parity).encode()}

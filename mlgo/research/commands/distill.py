@@ -18,8 +18,7 @@ from mlgo.base.seeding import sample
 from mlgo.cli.options import add_command, add_trace_option, say
 from mlgo.corpus.store import load_modules
 from mlgo.deploy.export.cpp import Cpp, tree_function
-from mlgo.deploy.export.form import PARITY_QUESTIONS
-from mlgo.deploy.export.forms import check_cpp
+from mlgo.deploy.export.form import PARITY_QUESTIONS, check_form
 from mlgo.errors import ConfigError, CorpusError, TrainingError
 from mlgo.host.action_space import Observation, check_features
 from mlgo.host.actions import Binary
@@ -234,7 +233,7 @@ def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:
     rows = asked.take(sample(range(asked.num_rows), PARITY_QUESTIONS, 0, "parity"))
     with scratch_directory() as folder:
         Cpp().write(policy, rows, folder / "cpp")
-        parity = check_cpp(folder / "cpp", policy, rows).record()
+        parity = asdict(check_form(Cpp(), folder / "cpp", policy, rows))
     save_policy(policy, output)
     Cpp().write(policy, rows, output / "cpp")
     return parity

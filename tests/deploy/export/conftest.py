@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.deploy.export.form import recorded_questions
-from mlgo.deploy.export.forms import FORMS, compare_decisions
+from mlgo.deploy.export import FORMS
+from mlgo.deploy.export.form import compare_decisions, recorded_questions
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 
@@ -18,7 +18,7 @@ import os, sys
 from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
-from mlgo.deploy.export.forms import ALL_FORMS
+from mlgo.deploy.export import ALL_FORMS
 from mlgo.deploy.export.form import recorded_questions
 from mlgo.policy.stored import load_policy
 

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.scratch import SHARED
-from mlgo.deploy.export.cpp import Cpp, cpp_sources, export_selected, selected_sources, selector, tree_function
-from mlgo.deploy.export.form import recorded_questions
-from mlgo.deploy.export.forms import check_form, compare_decisions
+from mlgo.deploy.export.cpp import Cpp, cpp_sources, selected_sources, selector, tree_function, write_sources
+from mlgo.deploy.export.form import check_form, compare_decisions, recorded_questions
 from mlgo.errors import CompilerExit, PolicyError
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Unscaled
@@ -91,7 +90,7 @@ def selecting(asked, words):
 def test_a_name_selects_the_policy(tmp_path):
     network, make_trace, *_ = CASES["inline-size"]
     trace, policies = make_trace(), {"size": network, "speed": tree_policy("inline-size", ("node_count", "threshold"))}
-    export_selected(policies, trace, tmp_path)
+    write_sources(tmp_path, selected_sources(policies, trace))
     asked = {name: values for one in policies.values() for name, values in recorded_questions(trace, one).items()}
     found = {}
     for name, policy in policies.items():

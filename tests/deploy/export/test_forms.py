@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mlgo.deploy.export import FORMS
 from mlgo.deploy.export.form import recorded_questions
-from mlgo.deploy.export.forms import FORMS
 from mlgo.errors import PolicyError
 from mlgo.policy.vocabulary import values_of
 from tests.deploy.export.cases import CASES, COLUMNS, QUICK, TIES

@@ -46,7 +46,7 @@ AGAIN = """
 import sys
 from pathlib import Path
 import pyarrow.parquet as pq
-from mlgo.deploy.export.forms import FORMS
+from mlgo.deploy.export import FORMS
 from mlgo.policy.stored import load_policy
 
 folder = Path(sys.argv[1])

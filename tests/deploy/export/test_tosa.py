@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.deploy.export.form import recorded_questions
-from mlgo.deploy.export.forms import check_form
+from mlgo.deploy.export.form import check_form, recorded_questions
 from mlgo.deploy.export.tosa import Tosa, tosa_text
 from mlgo.deploy.export.tosa_interpreter import parse_tosa
 from mlgo.errors import PolicyError

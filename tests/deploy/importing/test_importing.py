@@ -13,9 +13,15 @@ import pytest
 from mlgo.base.artifacts import column_type, trace_schema
 from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
-from mlgo.deploy.convert_model import NUM_QUESTIONS, drawn_questions, read_converted
 from mlgo.deploy.drivers import DriverChoice, default_policy, make_driver
-from mlgo.deploy.import_model import check_importable, compare_answers, policy_of
+from mlgo.deploy.import_model import (
+    NUM_QUESTIONS,
+    check_importable,
+    compare_answers,
+    drawn_questions,
+    policy_of,
+    read_converted,
+)
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob
@@ -61,7 +67,7 @@ REFUSALS = {
 REFUSE = """
 import sys
 from pathlib import Path
-from mlgo.deploy import convert_model as convert
+from mlgo.deploy import import_model as convert
 from tests.deploy.importing.models import build_bad
 root = Path(sys.argv[1])
 for name in sys.argv[2:]:
@@ -75,7 +81,7 @@ for name in sys.argv[2:]:
 BUILD = """
 import sys
 from pathlib import Path
-from mlgo.deploy import convert_model as convert
+from mlgo.deploy import import_model as convert
 from tests.deploy.importing.models import build
 name, root, *names = sys.argv[1:]
 folder = Path(root) / name
@@ -88,7 +94,7 @@ EXPORT = """
 import pickle, sys
 from pathlib import Path
 from mlgo.deploy.export.tensorflow_forms import SavedModel
-from mlgo.deploy import convert_model as convert
+from mlgo.deploy import import_model as convert
 from mlgo.policy.stored import load_policy
 root = Path(sys.argv[1])
 SavedModel().write(load_policy(Path(sys.argv[2])), pickle.loads((root / "trace").read_bytes()), root / "model")
@@ -132,7 +138,7 @@ def test_one_line_says_what_is_wrong(name, refused):
 def test_the_task_that_is_given_counts(refused, in_tensorflow, tmp_path):
     program = """
 import sys
-from mlgo.deploy import convert_model as convert
+from mlgo.deploy import import_model as convert
 convert.main()
 """
     for task, words in (

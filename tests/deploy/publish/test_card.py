@@ -11,9 +11,8 @@ from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
 from mlgo.deploy.export.cpp import Cpp
-from mlgo.deploy.export.forms import check_form
-from mlgo.deploy.publish.card import describe, page, with_card
-from mlgo.deploy.publish.gains import gains_of
+from mlgo.deploy.export.form import check_form
+from mlgo.deploy.publish.card import describe, gains_of, page, with_card
 from mlgo.deploy.publish.release import read_release
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import get_task
