@@ -11,8 +11,8 @@ import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -25,9 +25,9 @@ import mlgo
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
-from mlgo.base.files import Draft, content_hash, write_text
+from mlgo.base.files import content_hash, write_atomically, write_text
 from mlgo.base.scratch import scratch_directory
-from mlgo.deploy.export.cpp import CPP_FLAGS, TemplateWords, cpp_sources, text_templates, write_sources
+from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, text_templates, write_sources
 from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host import command_line
@@ -60,22 +60,17 @@ class DriverChoice:
     def of(cls, named: str, compiler: str = "") -> "DriverChoice":
         """The driver of the user's options."""
         policy = find_policy(named) if named else default_policy()
-        given = os.environ.get(DRIVER)  # else Python was started without bin/mlgo, and any place will do
-        place = Path(given) if given else drivers_folder() / content_hash([str(policy.resolve()), compiler]) / "driver"
-        return cls(policy, not named, place)
-
-
-def drivers_folder() -> Path:
-    """Folder of drivers: ``$MLGO_CACHE``, else ``mlgo`` in the user's folder for caches."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    return Path(os.environ.get(CACHE) or Path(cache, "mlgo"), "drivers")
+        if given := os.environ.get(DRIVER):
+            return cls(policy, not named, Path(given))
+        # Python was started without bin/mlgo, and any place will do.
+        folder = Path(os.environ.get(CACHE) or Path("~/.cache/mlgo").expanduser(), "drivers")
+        return cls(policy, not named, folder / content_hash([str(policy.resolve()), compiler]) / "driver")
 
 
 def default_policy() -> Path:
     """The policy that is used if nobody names one: that of the package ``mlgo-policies``, else the checkout's."""
     if (installed := _installed()) is not None:
-        found: Path = installed.default()
-        return found
+        return Path(installed.default())
     released = Path(mlgo.__file__).parents[1] / "data" / "released" / "marginal-s0"
     if not released.is_dir():
         raise PolicyError("there is no released policy here; install mlgo-policies, or give --policy DIR")
@@ -88,10 +83,8 @@ def find_policy(named: str) -> Path:
         return Path(named)
     installed = _installed()
     names = installed.names() if installed else []
-    if named in names:
-        assert installed is not None
-        found: Path = installed.path(named)
-        return found
+    if installed and named in names:
+        return Path(installed.path(named))
     known = f"; installed are {', '.join(names)}" if names else ""
     raise PolicyError(f"--policy {named}: no folder, and no installed policy{known}")
 
@@ -119,7 +112,7 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
     if choice.is_default:  # another policy is the default once mlgo-policies is installed
         files.append(Path(sysconfig.get_path("purelib")))
     files += [Path(command_line.__file__), *sorted(_SOURCES.iterdir())]
-    stamps = [_Stamp.of(path) for path in files]
+    stamps = [_stamp(path) for path in files]
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
@@ -132,29 +125,30 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
-        _install(folder / "driver", place)
+        (folder / "driver").chmod(0o755)
+        write_atomically(place, lambda path: shutil.copy(folder / "driver", path))
 
 
-def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable["_Stamp"]) -> str:
+def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable[Mapping[str, str | int]]) -> str:
     task = get_task(policy.task)
     trained = trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
-    words: TemplateWords = {
-        "version": __version__,
-        "model": task.model,
-        "decision": task.decision,
-        "answer_bytes": np.dtype(policy.actions.dtype).itemsize,
-        "input_bytes": [num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
-        "is_zig": toolchain.is_zig,
-        "c": plain_command(toolchain, "c"),
-        "cxx": plain_command(toolchain, "c++"),
-        "advice": task.asking_flags("@", trained.size_stop_factor),
-        "levels": [trained.optimization],
-        "languages": languages_of(policy),
-        "maker": [sys.executable, "-E", "-P", "-m", "mlgo"],
-        "made_from": stamps,
-    }
-    return text_templates(_SOURCES).get_template("settings.h.jinja").render(words)
+    template = text_templates(_SOURCES).get_template("settings.h.jinja")
+    return template.render(
+        version=__version__,
+        model=task.model,
+        decision=task.decision,
+        answer_bytes=np.dtype(policy.actions.dtype).itemsize,
+        input_bytes=[num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
+        is_zig=toolchain.is_zig,
+        c=plain_command(toolchain, "c"),
+        cxx=plain_command(toolchain, "c++"),
+        advice=task.asking_flags("@", trained.size_stop_factor),
+        levels=[trained.optimization],
+        languages=languages_of(policy),
+        maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
+        made_from=stamps,
+    )
 
 
 def options_header() -> str:
@@ -177,27 +171,11 @@ def plain_command(toolchain: Toolchain, language: str) -> list[str]:
     return [str(toolchain.binary), *(["--driver-mode=g++"] if language == "c++" else [])]
 
 
-@dataclass(frozen=True)
-class _Stamp:
+def _stamp(path: Path) -> dict[str, str | int]:
     """By what a driver knows that a file has not changed."""
-
-    path: str
-    size: int
-    seconds: int
-    nanoseconds: int
-
-    @classmethod
-    def of(cls, path: Path) -> "_Stamp":
-        found = path.stat()
-        return cls(str(path.absolute()), found.st_size, *divmod(found.st_mtime_ns, 10**9))
-
-
-def _install(program: Path, place: Path) -> None:
-    draft = Draft(place)
-    with draft.filling():
-        shutil.copyfile(program, draft.path)
-        draft.path.chmod(0o755)
-    draft.place()
+    state = path.stat()
+    seconds, nanoseconds = divmod(state.st_mtime_ns, 10**9)
+    return {"path": str(path.absolute()), "size": state.st_size, "seconds": seconds, "nanoseconds": nanoseconds}
 
 
 @contextmanager
@@ -210,18 +188,13 @@ def _locked(folder: Path) -> Iterator[None]:
         raise ArtifactError(f"cannot write {folder}: {error.strerror}; set {CACHE} to a folder for drivers") from error
     try:
         end = time.monotonic() + _LOCK_TIMEOUT_S
-        while not _take(descriptor):
+        while True:
+            with suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
             if time.monotonic() > end:
                 raise ArtifactError(f"another process makes the driver in {folder} and does not end")
             time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)
-
-
-def _take(lock: int) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

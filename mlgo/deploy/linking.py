@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import Draft
+from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
 from mlgo.corpus.thin_lto import ONE_JOB
@@ -74,7 +74,7 @@ class LinkCommand:
         Raises:
             LinkError: an option depends on its place among the files, or the output has no folder.
         """
-        if not self.has_bitcode:
+        if not any(_kind(path) in ("bitcode", "archive of bitcode") for path in self.inputs):
             raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
         for word in self.options:
             for option in word.removeprefix("-Wl,").split(","):
@@ -97,11 +97,6 @@ class LinkCommand:
         """The compiler for that target, of which zig's name may end in a version of the C library."""
         named = "".join(self.target[-1:]).removeprefix("--target=")
         return replace(toolchain, target=re.sub(r"(\.\d+)+$", "", named)) if named else toolchain
-
-    @property
-    def has_bitcode(self) -> bool:
-        """Whether there is anything to merge."""
-        return any(_kind(path) in ("bitcode", "archive of bitcode") for path in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -145,15 +140,13 @@ def link_whole(
     """
     with scratch_directory() as folder:
         linking = _LinkSteps(wanted, toolchain, language, advice.settings, folder)
-        merged, objects = linking.merged(), {name: folder / f"{name}.o" for name in ("advised", "plain")}
-        compiler = wanted.compiler(toolchain)
-        asked = compile_under_advice(
-            compiler, advice.task, merged, advice.policy, advice.settings, object_path=objects["advised"]
-        )
-        advised, plain = linking.with_object(objects["advised"]), None
+        merged, compiler, path = linking.merged(), wanted.compiler(toolchain), folder / "advised.o"
+        asked = compile_under_advice(compiler, advice.task, merged, advice.policy, advice.settings, object_path=path)
+        advised, plain = linking.with_object(path), None
         if guard:
-            compile_plain(compiler, merged, advice.settings, object_path=objects["plain"])
-            plain = linking.with_object(objects["plain"])
+            path = folder / "plain.o"
+            compile_plain(compiler, merged, advice.settings, object_path=path)
+            plain = linking.with_object(path)
         return _place_smaller(wanted.output, asked.num_questions, advised, plain)
 
 
@@ -172,13 +165,10 @@ def link_thin(
 
 def _place_smaller(output: Path, questions: int, advised: Path, plain: Path | None) -> LinkResult:
     """Put the smaller of two linked files in its place."""
-    sizes = [None if file is None else section_sizes(file.read_bytes())["total"] for file in (advised, plain)]
-    assert sizes[0] is not None
-    result = LinkResult(questions, sizes[0], sizes[1])
-    kept, draft = advised if plain is None or result.is_advised else plain, Draft(output)
-    with draft.filling():
-        shutil.copy(kept, draft.path)
-    draft.place()
+    sizes = [section_sizes(file.read_bytes())["total"] for file in (advised, plain) if file]
+    result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
+    smaller = advised if plain is None or result.is_advised else plain
+    write_atomically(output, lambda path: shutil.copy(smaller, path))
     return result
 
 

@@ -5,7 +5,6 @@ paths of the files in them. Symbols are compared by name (`symbols.folded`) over
 several files are one symbol. Where a file is stripped in one of the builds, its symbols stay out in the other, too.
 """
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -199,18 +198,9 @@ def _largest_first(changes: Iterable[SizeChange]) -> list[SizeChange]:
 
 def _paths(folder: Path, only: Sequence[str]) -> dict[str, Path]:
     """Regular files in a folder by relative path; links would count their targets twice."""
-    found: dict[str, Path] = {}
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = Path(parent, name)
-            relative = path.relative_to(folder).as_posix()
-            if (
-                path.is_file()
-                and not path.is_symlink()
-                and (not only or any(fnmatchcase(relative, one) for one in only))
-            ):
-                found[relative] = path
-    return found
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    named = {path.relative_to(folder).as_posix(): path for path in files}
+    return {name: path for name, path in named.items() if not only or any(fnmatchcase(name, one) for one in only)}
 
 
 def _read(path: Path) -> _File | None:

@@ -23,9 +23,7 @@ _RETURN = re.compile(r"    return (?P<name>%\d+) : (?P<type>\S+)")
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(i64|i8|i1|f32|index)>")
 _VALUES = re.compile(r"values = dense<(?P<values>.*)> : (?P<type>\S+)")
 _DTYPES = {"i64": "int64", "i8": "int8", "i1": "bool", "f32": "float32", "index": "int64"}
-_READ: dict[str, Callable[[str], Any]] = {
-    "int64": int,
-    "int8": int,
+_READ: dict[str, Callable[[str], Any]] = dict.fromkeys(("int64", "int8"), int) | {
     "float32": float,
     "bool": {"true": True, "false": False}.__getitem__,
 }
@@ -128,18 +126,11 @@ def _matmul(one: Operation, rows: np.ndarray, matrices: np.ndarray, *zeros: np.n
     return rows @ matrices
 
 
-def _transpose(one: Operation, value: np.ndarray) -> np.ndarray:
-    found = re.fullmatch(r"perms = array<i32: ([\d, ]+)>", one.properties)
-    if found is None:
-        raise PolicyError(f"{one.name}: tosa.transpose names no axes")
-    return value.transpose([int(axis) for axis in found[1].split(", ")])
-
-
-def _axis(one: Operation) -> int:
-    found = re.fullmatch(r"axis = (\d+) : i32", one.properties)
+def _axes(one: Operation) -> list[int]:
+    found = re.fullmatch(r"axis = (\d+) : i32|perms = array<i32: ([\d, ]+)>", one.properties)
     if found is None:
         raise PolicyError(f"{one.name}: tosa.{one.operator} names no axis")
-    return int(found[1])
+    return [int(axis) for axis in (found[1] or found[2]).split(", ")]
 
 
 _CONSTANTS = ("const", "const_shape")
@@ -166,11 +157,11 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "cast": lambda one, x: x.astype(_parsed(one.type)[0]),
     "reshape": lambda one, x, shape: x.reshape(shape),
     "slice": lambda one, x, start, size: x[tuple(map(slice, start, start + size))],
-    "concat": lambda one, *parts: np.concatenate(parts, _axis(one)),
-    "argmax": lambda one, x: x.argmax(_axis(one)),
+    "concat": lambda one, *parts: np.concatenate(parts, *_axes(one)),
+    "argmax": lambda one, x: x.argmax(*_axes(one)),
     "conv2d": _conv2d,
     "matmul": _matmul,
-    "transpose": _transpose,
+    "transpose": lambda one, x: x.transpose(_axes(one)),
 }
 
 

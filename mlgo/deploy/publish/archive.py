@@ -125,9 +125,7 @@ def _unzip(path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            _take(found, member.filename, member.file_size, not member.is_dir())
-            with archive.open(member) as file:
-                found[member.filename] = _read(file, member.file_size)
+            _add(found, member.filename, member.file_size, None if member.is_dir() else archive.open(member))
     return found
 
 
@@ -136,27 +134,20 @@ def _untar(path: Path, form: str) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with pa.input_stream(path, compression=kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
         for member in archive:
-            _take(found, member.name, member.size, member.isreg())
-            file = archive.extractfile(member)
-            assert file is not None  # a regular file
-            found[member.name] = _read(file, member.size)
+            _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
     return found
 
 
-def _take(found: Mapping[str, bytes], name: str, size: int, is_file: bool) -> None:
-    """Refuse what no release has: links, folders, paths that lead elsewhere, one name twice, floods of bytes."""
+def _add(found: dict[str, bytes], name: str, size: int, file: IO[bytes] | None) -> None:
+    """Read a member; refuse links, folders, paths that lead elsewhere, one name twice, floods of bytes."""
     path = PurePosixPath(name)
-    if not is_file or name in found or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
+    if file is None or name in found or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
         raise ValueError(f"{name} is no file of a release")
     if size + sum(map(len, found.values())) > _MAX_BYTES:
         raise ValueError(f"more than {_MAX_BYTES} bytes")
-
-
-def _read(file: IO[bytes], size: int) -> bytes:
-    data = file.read(size)
-    if len(data) != size:
+    found[name] = file.read(size)
+    if len(found[name]) != size:
         raise ValueError("it ends early")
-    return data
 
 
 _MODULE, _PACKAGE = "mlgo_policies", "mlgo-policies"
@@ -193,8 +184,11 @@ def wheel(version: str, names: Sequence[str], files: Mapping[str, bytes], licenc
         f"{info}/licenses/LICENSE": licence.encode(),
     }
     content = dict(sorted(content.items()))
-    rows = [f"{path},sha256={_digest(data)},{len(data)}\n" for path, data in content.items()]
-    return zipped({**content, f"{info}/RECORD": "".join([*rows, f"{info}/RECORD,,\n"]).encode()})
+    record = ""
+    for path, data in content.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += f"{path},sha256={digest},{len(data)}\n"
+    return zipped({**content, f"{info}/RECORD": f"{record}{info}/RECORD,,\n".encode()})
 
 
 def _metadata(version: str, names: Sequence[str]) -> str:
@@ -206,7 +200,3 @@ def _metadata(version: str, names: Sequence[str]) -> str:
         "Description-Content-Type: text/markdown\n\n"
         f"Policies that `mlgo cc` takes. The first is its default.\n\n{listed}"
     )
-
-
-def _digest(data: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -3,6 +3,7 @@
 The facts are ``card.json``; ``README.md`` shows the same to people. Both follow from the files that they are made of.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -33,12 +34,7 @@ LICENCE = "Apache-2.0"
 """Of policies: their weights hold no code of what they were trained on."""
 
 _TRAINED = ("package", "algorithm", "seed", "compiler", "compiler_sha256", "target")
-_COUNTS = {
-    "compared": "num_compared",
-    "failed": "num_failed",
-    **tally_keys("", "items"),
-    "much_larger": "much_larger",
-}
+_COUNTS = {"compared": "num_compared", "failed": "num_failed", **tally_keys("", "items"), "much_larger": "much_larger"}
 
 _FLATTERING = {
     "validation": "Validation projects take part in the choice of learners and weights, so gains on them flatter.",
@@ -93,11 +89,7 @@ def with_card(release: Release, card: Json, version: str | None = None) -> dict[
         card: facts, see `describe`.
         version: semantic version of the release; None leaves that of the card.
     """
-    facts = card | {
-        "forms": _forms(release),
-        "reproduce": _commands(release),
-        "files": hashes(release.files),
-    }
+    facts = card | {"forms": _forms(release), "reproduce": _commands(release), "files": hashes(release.files)}
     try:
         facts["version"] = version or card["version"]
         files = {**release.files, PAGE: page(facts).encode()}
@@ -127,15 +119,12 @@ def _corpus(origin: Json, modules: Path | None) -> Json:
     sha256, fitted = origin.get("corpus_sha256"), origin.get("fitted")
     if modules is None or sha256 is None or file_sha256(modules) != sha256:
         return {"sha256": sha256, "splits": {"train": dict.fromkeys(fitted)} if fitted else None}
+    rows = read_table(modules, MODULES, ["project", "split", "skip_reason"]).to_pylist()
     splits: dict[str, dict[str, int]] = {}
-    for row in read_table(modules, MODULES, ["project", "split", "skip_reason"]).to_pylist():
-        if not row["skip_reason"]:
-            counts = splits.setdefault(row["split"], {})
-            counts[row["project"]] = counts.get(row["project"], 0) + 1
-    return {
-        "sha256": sha256,
-        "splits": {split: dict(sorted(counts.items())) for split, counts in sorted(splits.items())},
-    }
+    counts = Counter((row["split"], row["project"]) for row in rows if not row["skip_reason"])
+    for (split, project), count in sorted(counts.items()):
+        splits.setdefault(split, {})[project] = count
+    return {"sha256": sha256, "splits": splits}
 
 
 def _forms(release: Release) -> dict[str, Json]:
@@ -264,12 +253,8 @@ def _commands(release: Release) -> list[str]:
     made = f"snakemake --cores all {policy}/policy.json"
     if origin.get("algorithm") == "distill":
         made = f"mlgo distill data/policies/{origin.get('teacher')} --leaves {origin.get('leaves')} -o {policy}"
-    forms = " ".join(release.parity)
-    return [
-        made,
-        f"python scripts/export_policy.py --policy {policy} --trace data/baseline/trace.parquet --forms {forms} "
-        f"--output {exported}",
-    ]
+    export = f"python scripts/export_policy.py --policy {policy} --trace data/baseline/trace.parquet"
+    return [made, f"{export} --forms {' '.join(release.parity)} --output {exported}"]
 
 
 _TEMPLATES = text_templates(Path(__file__).parent)
