@@ -19,6 +19,10 @@ from mlgo.host.toolchain import Toolchain
 from tests.conftest import REPOSITORY
 
 MLGO = REPOSITORY / "bin" / "mlgo"
+CALLS = """
+static int triple(int x) { return x * 3; }
+int use(int x) { return triple(x) + triple(x + 1); }
+"""
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +64,8 @@ class Build:
 
 @pytest.fixture
 def build(tmp_path: Path, cache: Path) -> Build:
+    """In a folder with `CALLS`."""
+    (tmp_path / "calls.c").write_text(CALLS)
     return Build(tmp_path)
 
 

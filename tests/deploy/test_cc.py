@@ -15,13 +15,8 @@ from mlgo.deploy.drivers import default_policy
 from mlgo.host.session import compile_under_advice
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import SAMPLE, begins, processes_naming
-from tests.deploy.conftest import MLGO, Build, leftovers
+from tests.deploy.conftest import CALLS, MLGO, Build, leftovers
 from tests.deploy.export.cases import CASES
-
-CALLS = """
-static int triple(int x) { return x * 3; }
-int use(int x) { return triple(x) + triple(x + 1); }
-"""
 
 
 @pytest.fixture
@@ -45,7 +40,6 @@ def test_it_decides_as_the_policy_does(build, sample, toolchain, task):
 
 
 def test_the_advice_changes_the_object_and_plain_is_the_compiler_itself(build, zig):
-    build.write("calls.c", CALLS)
     assert build.cc("-Oz", "-c", "calls.c", "-o", "advised.o").returncode == 0
     assert build.cc("-Oz", "-c", "calls.c", "-o", "plain.o", options=["--plain"]).returncode == 0
     assert build.log[0]["outcome"] == "plain"
@@ -75,7 +69,7 @@ def test_the_advice_changes_the_object_and_plain_is_the_compiler_itself(build, z
     ],
 )
 def test_what_is_advised(build, zig, arguments, outcome, reason):
-    for name in ("calls.c", "calls.text", "calls.C"):
+    for name in ("calls.text", "calls.C"):
         build.write(name, CALLS)
     for name in ("empty.c", "empty.s", "other.c"):
         build.write(name, "")
@@ -130,7 +124,7 @@ def test_compiling_and_linking_in_one_command(build):
 def test_a_policy_of_one_language_leaves_others_to_the_compiler(build):
     policy = load_policy(default_policy())
     save_policy(replace(policy, origin={**policy.origin, "languages": ["c++"]}), build.folder / "cpp")
-    for name in ("calls.c", "calls.cc", "calls.text"):
+    for name in ("calls.cc", "calls.text"):
         build.write(name, CALLS)
     found = {}
     for tool, *arguments in (
@@ -164,7 +158,6 @@ def test_register_allocation_is_advised_too(build, name):
 
 
 def test_every_level_if_asked(build):
-    build.write("calls.c", CALLS)
     assert build.cc("-O2", "-c", "calls.c", options=["--any-level"]).returncode == 0
     assert build.log[0]["questions"] == 2
 
@@ -174,7 +167,6 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     policy.mkdir()
     for name in ("policy.json", "weights.npy"):
         (policy / name).write_bytes((default_policy() / name).read_bytes())
-    build.write("calls.c", CALLS)
     arguments = ["-Oz", "-c", "calls.c"]
     assert build.cc(*arguments, options=["--policy", policy]).returncode == 0
     driver = cache / "drivers" / f"folder{policy.resolve()}" / "@" / "driver"
@@ -199,7 +191,6 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     ],
 )
 def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, environment, message):
-    build.write("calls.c", CALLS)
     (build.folder / "folder").mkdir()
     (build.folder / "other").symlink_to(default_policy())
     shutil.copytree(default_policy(), build.folder / "newer")
@@ -214,7 +205,6 @@ def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, enviro
 
 @pytest.mark.parametrize("options", [["--policy", "/nowhere"], ["--policy=/nowhere"]])
 def test_without_a_policy_the_compiler_works_at_the_same_level(build, options):
-    build.write("calls.c", CALLS)
     assert build.cc("-Oz", "-c", "calls.c", "-o", "one.o", options=options).returncode == 0
     assert build.log[0]["outcome"] == "failed"
     assert build.cc("-Oz", "-c", "calls.c", "-o", "two.o", options=["--plain"]).returncode == 0
@@ -222,7 +212,6 @@ def test_without_a_policy_the_compiler_works_at_the_same_level(build, options):
 
 
 def test_plain_needs_no_policy(build):
-    build.write("calls.c", CALLS)
     run = build.cc("-Oz", "-c", "calls.c", options=["--plain"], MLGO_POLICY="/nowhere")
     assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "plain")
 
@@ -231,7 +220,6 @@ def test_modules_of_the_build_are_not_pythons(build, tmp_path_factory):
     """PYTHONPATH is for programs of the build, and the folder may hold any names."""
     for name in ("json.py", "argparse.py"):
         build.write(name, "raise SystemExit('the wrong module')")
-    build.write("calls.c", CALLS)
     words = ["--log", build.folder / "log", "--", "-Oz", "-c", "calls.c"]
     fresh = str(tmp_path_factory.mktemp("fresh"))
     run = build.run(MLGO, "cc", *words, PYTHONPATH=str(build.folder), MLGO_CACHE=fresh)

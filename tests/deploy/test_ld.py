@@ -60,11 +60,10 @@ def test_a_program_is_merged_and_runs(parts, archive):
 
 
 def test_a_build_that_links_by_its_compiler(parts, archive):
-    options = ["--whole"]
-    run = parts.cc("@inputs", "-o", "program", options=options)
-    assert run.returncode != 0  # there is no such file, which is the compiler's to say
+    words = ["@inputs", "-o", "program"]
+    assert parts.cc(*words, options=["--whole"]).returncode != 0  # no such file: the compiler's to say
     parts.write("inputs", f"main.o native.o {archive}\n")
-    assert parts.cc("@inputs", "-o", "program", options=options).returncode == 0
+    assert parts.cc(*words, options=["--whole"]).returncode == 0
     assert parts.run("./program").stdout == "40 102\n"
     assert parts.log[-1]["questions"] >= 1
 

@@ -29,15 +29,8 @@ _READ: dict[str, Callable[[str], Any]] = dict.fromkeys(("int64", "int8"), int) |
 }
 
 
-@dataclass(frozen=True)
-class Operation:
-    """A line of the function."""
-
-    name: str  # of the result
-    operator: str  # what to do
-    inputs: tuple[str, ...]  # names
-    properties: str  # text of what it does it by
-    type: str  # of the result
+Operation = re.Match[str]
+"""A line of the function: name and type of the result, operator, names of the inputs, properties."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +51,7 @@ class TosaProgram:
                 raise PolicyError(f"the module asks for {feature}, which the question does not have")
             values[f"%arg{number}"] = _checked(question[feature], kind, feature)
         for one in self.operations:
-            found = _run(one, [values[name] for name in one.inputs])
-            values[one.name] = _checked(found, one.type, one.name)
+            values[one["name"]] = _checked(_run(one, [values[name] for name in _inputs(one)]), one["type"], one["name"])
         return values[self.result]
 
 
@@ -79,12 +71,16 @@ def parse_tosa(text: str) -> TosaProgram:
             known = {f"%arg{place}" for place in range(len(arguments))}
         elif end := _RETURN.fullmatch(line):
             result = end["name"]
-        elif (found := _operation(line)) is not None and known.issuperset(found.inputs):
-            known.add(found.name)
-            if found.operator in _CONSTANTS:
-                constants[found.name] = _constant(found)
+        elif (
+            (operation := _OPERATION.fullmatch(line))
+            and operation["operator"] in {*_ELEMENTWISE, *_OPERATORS, *_CONSTANTS}
+            and known.issuperset(_inputs(operation))
+        ):
+            known.add(operation["name"])
+            if operation["operator"] in _CONSTANTS:
+                constants[operation["name"]] = _constant(operation)
             else:
-                operations.append(found)
+                operations.append(operation)
         else:
             raise PolicyError(f"line {number} of the module is not understood: {line.strip()[:120]}")
     if result not in known or not decision:
@@ -92,69 +88,64 @@ def parse_tosa(text: str) -> TosaProgram:
     return TosaProgram(arguments, decision, constants, operations, result)
 
 
-def _operation(line: str) -> Operation | None:
-    found = _OPERATION.fullmatch(line)
-    if found is None or found["operator"] not in {*_OPERATORS, *_CONSTANTS}:
-        return None
-    inputs = tuple(filter(None, found["inputs"].split(", ")))
-    return Operation(found["name"], found["operator"], inputs, found["properties"] or "", found["type"])
+def _inputs(one: Operation) -> list[str]:
+    return one["inputs"].split(", ") if one["inputs"] else []
 
 
 def _run(one: Operation, inputs: list[np.ndarray]) -> np.ndarray:
-    if one.operator in _ELEMENTWISE:
-        if len({value.ndim for value in inputs[: _ELEMENTWISE[one.operator]]}) > 1:
-            raise PolicyError(f"{one.name}: inputs of tosa.{one.operator} have unequal rank")
-        inputs = inputs[: _ELEMENTWISE[one.operator]]
     try:
         with np.errstate(all="ignore"):
-            return np.asarray(_OPERATORS[one.operator](one, *inputs))
+            if one["operator"] not in _ELEMENTWISE:
+                return np.asarray(_OPERATORS[one["operator"]](one, *inputs))
+            values = inputs[: 3 if one["operator"] == "select" else 2]  # a product has a shift, too
+            if len({value.ndim for value in values}) > 1:
+                raise PolicyError(f"{one['name']}: inputs of tosa.{one['operator']} have unequal rank")
+            return np.asarray(_ELEMENTWISE[one["operator"]](*values))
     except (ValueError, TypeError, IndexError) as error:
-        raise PolicyError(f"{one.name}: tosa.{one.operator} cannot take its inputs: {error}") from error
+        raise PolicyError(f"{one['name']}: tosa.{one['operator']} cannot take its inputs: {error}") from error
 
 
 def _conv2d(one: Operation, rows: np.ndarray, kernel: np.ndarray, bias: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
     """Of single places, [num_rows, 1, 1, inputs] with [outputs, 1, 1, inputs]."""
     if rows.shape[1:3] != (1, 1) or kernel.shape[1:3] != (1, 1) or any(zero.any() for zero in zeros):
-        raise PolicyError(f"{one.name}: not a convolution over single places")
+        raise PolicyError(f"{one['name']}: not a convolution over single places")
     return rows @ kernel[:, 0, 0].T + bias
 
 
 def _matmul(one: Operation, rows: np.ndarray, matrices: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
     """[num, rows, inputs] with [num, inputs, outputs]."""
     if rows.ndim != 3 or matrices.ndim != 3 or any(zero.any() for zero in zeros):
-        raise PolicyError(f"{one.name}: not a product of as many matrices")
+        raise PolicyError(f"{one['name']}: not a product of as many matrices")
     return rows @ matrices
 
 
 def _axes(one: Operation) -> list[int]:
-    found = re.fullmatch(r"axis = (\d+) : i32|perms = array<i32: ([\d, ]+)>", one.properties)
+    found = re.fullmatch(r"axis = (\d+) : i32|perms = array<i32: ([\d, ]+)>", one["properties"] or "")
     if found is None:
-        raise PolicyError(f"{one.name}: tosa.{one.operator} names no axis")
+        raise PolicyError(f"{one['name']}: tosa.{one['operator']} names no axis")
     return [int(axis) for axis in (found[1] or found[2]).split(", ")]
 
 
 _CONSTANTS = ("const", "const_shape")
-_ELEMENTWISE = {
-    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "greater", "greater_equal", "equal"), 2),
-    "select": 3,
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "select": np.where,
 }
-"""Number of inputs that stand at the same places."""
+"""Operators on numbers at the same places."""
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "add": lambda one, x, y: x + y,
-    "sub": lambda one, x, y: x - y,
-    "mul": lambda one, x, y: x * y,
-    "minimum": lambda one, x, y: np.minimum(x, y),
-    "maximum": lambda one, x, y: np.maximum(x, y),
-    "greater": lambda one, x, y: x > y,
-    "greater_equal": lambda one, x, y: x >= y,
-    "equal": lambda one, x, y: x == y,
-    "select": lambda one, condition, x, y: np.where(condition, x, y),
     "abs": lambda one, x: np.abs(x),
     "log": lambda one, x: np.log(x),
     "reciprocal": lambda one, x: np.float32(1.0) / x,
     "logical_not": lambda one, x: ~x,
-    "cast": lambda one, x: x.astype(_parsed(one.type)[0]),
+    "cast": lambda one, x: x.astype(_parsed(one["type"])[0]),
     "reshape": lambda one, x, shape: x.reshape(shape),
     "slice": lambda one, x, start, size: x[tuple(map(slice, start, start + size))],
     "concat": lambda one, *parts: np.concatenate(parts, *_axes(one)),
@@ -166,9 +157,9 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 
 def _constant(one: Operation) -> np.ndarray:
-    found = _VALUES.fullmatch(one.properties)
+    found = _VALUES.fullmatch(one["properties"] or "")
     if found is None:
-        raise PolicyError(f"{one.name} is no constant")
+        raise PolicyError(f"{one['name']} is no constant")
     (dtype, shape), text = _parsed(found["type"]), found["values"]
     try:
         if text.startswith('"0x'):
@@ -178,8 +169,8 @@ def _constant(one: Operation) -> np.ndarray:
             numbers = np.array([_READ[dtype](word) for word in words], dtype)
         values = numbers.reshape(shape)
     except (ValueError, OverflowError, KeyError) as error:
-        raise PolicyError(f"{one.name} has other numbers than its type {found['type']} says: {error}") from error
-    return values if one.operator == "const_shape" else _checked(values, one.type, one.name)
+        raise PolicyError(f"{one['name']} has other numbers than its type {found['type']} says: {error}") from error
+    return values if one["operator"] == "const_shape" else _checked(values, one["type"], one["name"])
 
 
 def _parsed(kind: str) -> tuple[str, tuple[int, ...]]:

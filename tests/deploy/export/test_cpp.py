@@ -81,28 +81,17 @@ def test_a_tree_over_columns_is_refused():
         cpp_sources(tree_policy("regalloc-priority", ("li_size", "stage")), CASES["regalloc-priority"][1]())
 
 
-def selecting(asked, words):
-    """The questions, with what LLVM writes to ``model_selector``."""
-    rows = len(next(iter(asked.values())))
-    return {**asked, "model_selector": np.tile(np.array(words, np.uint64), (rows, 1))}
-
-
 def test_a_name_selects_the_policy(tmp_path):
     network, make_trace, *_ = CASES["inline-size"]
     trace, policies = make_trace(), {"size": network, "speed": tree_policy("inline-size", ("node_count", "threshold"))}
     write_sources(tmp_path, selected_sources(policies, trace))
-    asked = {name: values for one in policies.values() for name, values in recorded_questions(trace, one).items()}
-    found = {}
-    for name, policy in policies.items():
-        with Cpp().opened(tmp_path, policy) as ask:
-            decisions = ask(selecting(asked, selector(name)))
-        logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
-        assert compare_decisions(policy.actions, logits, decisions).mismatches == 0
-        found[name] = decisions
-    assert (found["size"] != found["speed"]).any()
+    parities = [
+        check_form(Cpp(), tmp_path, policy, trace, selector=selector(name)) for name, policy in policies.items()
+    ]
+    assert [one.mismatches for one in parities] == [0, 0]
+    assert parities[0].inlined != parities[1].inlined
     with pytest.raises(CompilerExit, match="InlinerSizeModel: the model selector names none of size, speed"):
-        with Cpp().opened(tmp_path, network) as ask:
-            ask(selecting(asked, selector("other")))
+        check_form(Cpp(), tmp_path, network, trace, selector=selector("other"))
 
 
 def test_the_words_of_a_selector():

@@ -4,6 +4,8 @@ Shapes, types and names are those of LLVM's test models (scalars and rows of 33)
 of one). Imported by programs that `in_tensorflow` runs, never by the tests' own process.
 """
 
+import pickle
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.deploy import import_model
+from mlgo.deploy.export.tensorflow_forms import SavedModel, read_saved_model
 from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.stored import load_policy
 
 tf = import_tensorflow()
 
@@ -138,6 +143,41 @@ def answers(folder: Path, questions: dict[str, np.ndarray], decision: str) -> np
     return np.array(found)
 
 
+def convert(*arguments: str) -> None:
+    """As the program of mlgo does."""
+    sys.argv = ["convert", *arguments]
+    import_model.main()
+
+
+def convert_bad(root: str, *names: str) -> None:
+    """Models that are to be refused, with what becomes of them."""
+    for name in names:
+        build_bad(name, Path(root, name))
+        Path(root, f"{name}.out").mkdir()
+        convert(f"{root}/{name}", "", f"{root}/{name}.out")
+
+
+def convert_good(name: str, root: str, *features: str) -> None:
+    """A model and, in its folder ``out``, what it is converted to."""
+    folder = Path(root, name)
+    build(name, folder, features)
+    (folder / "out").mkdir()
+    import_model.convert(folder, "", folder / "out")
+
+
+def convert_export(root: str, policy: str) -> None:
+    """A policy's own SavedModel."""
+    folder = Path(root)
+    SavedModel().write(load_policy(Path(policy)), pickle.loads((folder / "trace").read_bytes()), folder / "model")
+    (folder / "out").mkdir()
+    import_model.convert(folder / "model", "", folder / "out")
+
+
+def save_answers(folder: str, asked: str, decision: str) -> None:
+    """Answers to questions of a file, beside it."""
+    np.save(Path(asked).with_suffix(".npy"), answers(Path(folder), dict(np.load(asked)), decision))
+
+
 def _rule(**outputs: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     return lambda x: {name: tf.identity(value) for name, value in outputs.items()}
 
@@ -174,10 +214,7 @@ def build_bad(name: str, folder: Path) -> None:
     models[name]().save(folder, "serving_default" if name == "other-key" else "action")
     graph = folder / "saved_model.pb"
     if name == "other-tag":
-        from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
-
-        model = SavedModel()
-        model.ParseFromString(graph.read_bytes())
+        model = read_saved_model(folder)
         model.meta_graphs[0].meta_info_def.tags[:] = ["train"]
         graph.write_bytes(model.SerializeToString())
     elif name == "damaged":

@@ -64,52 +64,12 @@ REFUSALS = {
     "no-variables": ("cannot convert",),
 }
 
-REFUSE = """
+CALL = """
 import sys
-from pathlib import Path
-from mlgo.deploy import import_model as convert
-from tests.deploy.importing.models import build_bad
-root = Path(sys.argv[1])
-for name in sys.argv[2:]:
-    build_bad(name, root / name)
-    (root / f"{name}.out").mkdir()
-    sys.argv = ["convert", str(root / name), "", str(root / f"{name}.out")]
-    convert.main()
+from tests.deploy.importing import models
+getattr(models, sys.argv[1])(*sys.argv[2:])
 """
-
-
-BUILD = """
-import sys
-from pathlib import Path
-from mlgo.deploy import import_model as convert
-from tests.deploy.importing.models import build
-name, root, *names = sys.argv[1:]
-folder = Path(root) / name
-build(name, folder, names)
-(folder / "out").mkdir()
-convert.convert(folder, "", folder / "out")
-"""
-
-EXPORT = """
-import pickle, sys
-from pathlib import Path
-from mlgo.deploy.export.tensorflow_forms import SavedModel
-from mlgo.deploy import import_model as convert
-from mlgo.policy.stored import load_policy
-root = Path(sys.argv[1])
-SavedModel().write(load_policy(Path(sys.argv[2])), pickle.loads((root / "trace").read_bytes()), root / "model")
-(root / "out").mkdir()
-convert.convert(root / "model", "", root / "out")
-"""
-
-ASK = """
-import sys
-from pathlib import Path
-import numpy as np
-from tests.deploy.importing.models import answers
-folder, asked, decision = sys.argv[1:]
-np.save(Path(asked).with_suffix(".npy"), answers(Path(folder), dict(np.load(asked)), decision))
-"""
+"""Calls a function of models.py."""
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +80,7 @@ def interpreter():
 @pytest.fixture(scope="module")
 def refused(in_tensorflow, tmp_path_factory):
     root = tmp_path_factory.mktemp("bad")
-    in_tensorflow(REFUSE, root, *REFUSALS)
+    in_tensorflow(CALL, "convert_bad", root, *REFUSALS)
     return root
 
 
@@ -136,18 +96,13 @@ def test_one_line_says_what_is_wrong(name, refused):
 
 
 def test_the_task_that_is_given_counts(refused, in_tensorflow, tmp_path):
-    program = """
-import sys
-from mlgo.deploy import import_model as convert
-convert.main()
-"""
     for task, words in (
         ("regalloc-evict", "no output index_to_evict, only inlining_decision, priority"),
         ("jit-cse", "asks no questions"),
         ("unrolling", "unrolling"),
     ):
         (tmp_path / task).mkdir()
-        in_tensorflow(program, refused / "two-decisions", task, tmp_path / task)
+        in_tensorflow(CALL, "convert", refused / "two-decisions", task, tmp_path / task)
         assert words in json.loads((tmp_path / task / "result.json").read_text())["refused"]
 
 
@@ -191,7 +146,7 @@ def built(interpreter, in_tensorflow, tmp_path_factory, inliner_features):
 
     def model(name):
         if not (root / name).exists():
-            in_tensorflow(BUILD, name, root, *inliner_features)
+            in_tensorflow(CALL, "convert_good", name, root, *inliner_features)
         return root / name
 
     return model
@@ -252,7 +207,7 @@ def test_a_compile_is_decided_as_tensorflow_decides(name, built, imported, compi
     assert len(found) > 50
     assert result.num_repaired_answers == 0
     np.savez(tmp_path / "asked.npz", **asked)
-    in_tensorflow(ASK, built(name), tmp_path / "asked.npz", task.decision)
+    in_tensorflow(CALL, "save_answers", built(name), tmp_path / "asked.npz", task.decision)
     assert found.tolist() == np.load(tmp_path / "asked.npy").tolist()
     payloads = np.frombuffer(result.observations, np.uint8).reshape(len(found), -1)
     assert imported(name).decide_for(result.header)(payloads).tolist() == found.tolist()
@@ -282,7 +237,7 @@ def test_our_own_export_decides_as_the_policy_itself(interpreter, compiled, in_t
     expected = compiled("inline-size", policy)
     schema = pa.schema([(spec.name, column_type(spec)) for spec in expected.header.features])
     (tmp_path / "trace").write_bytes(pickle.dumps(schema.empty_table()))
-    in_tensorflow(EXPORT, tmp_path, default_policy())
+    in_tensorflow(CALL, "convert_export", tmp_path, default_policy())
     again = policy_of(read_converted(tmp_path / "out"), tmp_path / "model")
     assert sorted(again.features) == sorted(policy.features)
     found = compiled("inline-size", again)
