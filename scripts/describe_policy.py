@@ -11,8 +11,8 @@ from mlgo.base.files import write_bytes
 from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.compare.inference import Bootstrap
-from mlgo.deploy.publish.card import describe, with_card
-from mlgo.deploy.publish.release import CARD, PAGE, read_release
+from mlgo.deploy.card import describe, with_card
+from mlgo.deploy.release import CARD, PAGE, read_release
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from mlgo.cli.arguments import settings_of, stage_parser
 from mlgo.cli.program import run_program
 from mlgo.deploy.export import ALL_FORMS, FORMS
 from mlgo.deploy.export.form import Form, check_form, draw_questions, read_questions
-from mlgo.deploy.publish.release import policy_hashes
+from mlgo.deploy.release import policy_hashes
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

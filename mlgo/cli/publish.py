@@ -9,9 +9,9 @@ from tqdm import tqdm
 
 from mlgo.base.files import file_sha256
 from mlgo.cli.options import add_command, say
-from mlgo.deploy.publish.archive import FORMATS, check_archive, format_of, wheel, wheel_name, write_archive, write_new
-from mlgo.deploy.publish.card import with_card
-from mlgo.deploy.publish.release import PARITY, Release, check_version, find_policies, read_release
+from mlgo.deploy.archive import FORMATS, check_archive, format_of, wheel, wheel_name, write_archive, write_new
+from mlgo.deploy.card import with_card
+from mlgo.deploy.release import PARITY, Release, check_version, find_policies, read_release
 from mlgo.errors import ArtifactError, ConfigError
 
 _EXAMPLES = """

@@ -90,7 +90,7 @@ def find_policy(named: str) -> Path:
 
 
 def _installed() -> ModuleType | None:
-    """The package ``mlgo-policies``, see `mlgo.deploy.publish.installed`, if it is there."""
+    """The package ``mlgo-policies``, see `mlgo.deploy.installed`, if it is there."""
     try:
         return import_module("mlgo_policies")
     except ModuleNotFoundError:

@@ -57,7 +57,7 @@ rule describe_policy:
         [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
         script="scripts/describe_policy.py",
         code=code("scripts/describe_policy.py"),
-        templates=templates("deploy/publish"),
+        templates=templates("deploy"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
         forms=rules.export_policy.output,
         modules="data/corpus/modules.parquet",

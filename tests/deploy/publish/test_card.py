@@ -10,10 +10,10 @@ from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, write_table
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
+from mlgo.deploy.card import describe, gains_of, page, with_card
 from mlgo.deploy.export.cpp import Cpp
 from mlgo.deploy.export.form import check_form
-from mlgo.deploy.publish.card import describe, gains_of, page, with_card
-from mlgo.deploy.publish.release import read_release
+from mlgo.deploy.release import read_release
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy

@@ -22,7 +22,7 @@ from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.deploy.export.cpp import text_templates
-from mlgo.deploy.publish.release import CARD, PAGE, Json, Release, hashes
+from mlgo.deploy.release import CARD, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.objects.measures import get_measure

@@ -19,9 +19,9 @@ from typing import IO
 import pyarrow as pa
 
 from mlgo.base.files import json_text, write_bytes
-from mlgo.deploy.publish import installed
-from mlgo.deploy.publish.card import LICENCE
-from mlgo.deploy.publish.release import CARD, PAGE, check_card
+from mlgo.deploy import installed
+from mlgo.deploy.card import LICENCE
+from mlgo.deploy.release import CARD, PAGE, check_card
 from mlgo.errors import ArtifactError, ConfigError
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)

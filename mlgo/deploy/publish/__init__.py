@@ -1,1 +1,0 @@
-"""Policies for others: what a release holds, its model card, archives and the package ``mlgo-policies``."""
