@@ -70,9 +70,17 @@ def check_archive(path: Path) -> dict[str, int]:
 
 def read_archive(path: Path) -> dict[str, bytes]:
     """Content by path of all files in an archive."""
-    form = format_of(path)
+    form, found = format_of(path), dict[str, bytes]()
     try:
-        found = _unzip(path) if form == ".zip" else _untar(path, form)
+        if form == ".zip":
+            with zipfile.ZipFile(path) as folded:
+                for info in folded.infolist():
+                    _add(found, info.filename, info.file_size, None if info.is_dir() else folded.open(info))
+        else:
+            kind = {".tar.zst": "zstd", ".tar.gz": "gzip"}[form]
+            with pa.input_stream(path, compression=kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
+                for member in archive:
+                    _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
     except Exception as error:  # of damaged bytes these modules raise what they like, there is no list
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
         raise ArtifactError(f"cannot read {path}: {reason}; publish it again") from error
@@ -119,23 +127,6 @@ FORMATS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
     ".zip": zipped,
 }
 """Writers of archives, by the end of their names."""
-
-
-def _unzip(path: Path) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            _add(found, member.filename, member.file_size, None if member.is_dir() else archive.open(member))
-    return found
-
-
-def _untar(path: Path, form: str) -> dict[str, bytes]:
-    kind = {".tar.zst": "zstd", ".tar.gz": "gzip"}[form]
-    found: dict[str, bytes] = {}
-    with pa.input_stream(path, compression=kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-        for member in archive:
-            _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
-    return found
 
 
 def _add(found: dict[str, bytes], name: str, size: int, file: IO[bytes] | None) -> None:

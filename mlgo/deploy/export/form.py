@@ -210,10 +210,10 @@ class Harness:
     dtype: np.dtype  # of a decision
 
     def ask(self, questions: Mapping[str, np.ndarray], repeats: int = 1) -> tuple[np.ndarray, float]:
-        """Ask all questions.
+        """Ask all questions, by feature [num_steps] or [num_steps, num_columns].
 
         Args:
-            questions: by feature, [num_steps] or [num_steps, num_columns].
+            questions: asked one by one.
             repeats: how often all of them, for the time.
 
         Returns:

@@ -164,8 +164,7 @@ class TFLite(Form):
         if len(model) < (least := policy.weights.nbytes):  # a conversion leaves out variables that it does not find
             raise PolicyError(f"{MODEL} has {len(model)} bytes, its weights alone {least}; export again")
         interpreter = _interpreter(import_tensorflow(), model)
-        inputs = _checked_inputs(interpreter, policy)
-        output = _checked_output(interpreter, read_json(folder / OUTPUT_SPEC), policy)
+        inputs, output = _checked_tensors(interpreter, read_json(folder / OUTPUT_SPEC), policy)
         for name, dtype in TRAINING_INPUTS.items():
             interpreter.set_tensor(inputs[name], np.zeros(1, dtype))
 
@@ -205,27 +204,21 @@ def _interpreter(tf: Any, model: bytes) -> Any:
     return interpreter
 
 
-def _checked_inputs(interpreter: Any, policy: Policy) -> dict[str, int]:
-    """Tensor of each input."""
+def _checked_tensors(interpreter: Any, spec: Any, policy: Policy) -> tuple[dict[str, int], int]:
+    """Tensor of each input, and that of the decision."""
     details = interpreter.get_input_details()
     if [one["index"] for one in details] != list(range(len(details))):
         raise PolicyError(f"inputs of {MODEL} are not its first tensors, as which LLVM takes them; export again")
-    found = {one["name"]: one["index"] for one in details}
+    inputs = {one["name"]: one["index"] for one in details}
     wanted = {f"{SIGNATURE}_{name}:0": name for name in (*asked_features(policy), *TRAINING_INPUTS)}
-    if found.keys() != wanted.keys():
-        odd = ", ".join(sorted(found.keys() ^ wanted.keys())[:5])
+    if inputs.keys() != wanted.keys():
+        odd = ", ".join(sorted(inputs.keys() ^ wanted.keys())[:5])
         raise PolicyError(f"inputs of {MODEL} are not those that LLVM feeds: {odd}; export again")
-    return {wanted[name]: index for name, index in found.items()}
-
-
-def _checked_output(interpreter: Any, spec: Any, policy: Policy) -> int:
-    """Tensor of the decision."""
-    (one,) = interpreter.get_output_details()
-    wanted = spec[0]["tensor_spec"]
-    name, task = f"{wanted['name']}:{wanted['port']}", get_task(policy.task)
-    if one["name"] != name or spec[0]["logging_name"] != task.decision:
-        raise PolicyError(f"{OUTPUT_SPEC} asks for {name}, {MODEL} has {one['name']}; export again")
-    return int(one["index"])
+    (output,), (asked,) = interpreter.get_output_details(), spec
+    name = "{name}:{port}".format(**asked["tensor_spec"])
+    if output["name"] != name or asked["logging_name"] != get_task(policy.task).decision:
+        raise PolicyError(f"{OUTPUT_SPEC} asks for {name}, {MODEL} has {output['name']}; export again")
+    return {wanted[name]: index for name, index in inputs.items()}, int(output["index"])
 
 
 _RUNTIME = (

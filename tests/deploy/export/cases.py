@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mlgo.base.artifacts import trace_schema
 from mlgo.host.tasks.regalloc import MAX_PRIORITY, WEIGHT_OF_UNSPILLABLE
@@ -9,8 +10,11 @@ from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
 
 COLUMNS = 6
+FOUR = ("callsite_cost", "threshold", "node_count", "edge_count")
+THREE = ("callsite_cost", "threshold", "edge_count")
 
 
 def table(types, columns, answer):
@@ -23,15 +27,22 @@ def table(types, columns, answer):
     return pa.Table.from_pylist(rows, schema=trace_schema(types, answer).remove_metadata())
 
 
+def store(policy, trace, folder):
+    """Write a policy and questions for a program that reads them."""
+    save_policy(policy, folder / "policy")
+    pq.write_table(trace, folder / "trace.parquet")
+    return folder
+
+
 def calls():
     """Of all magnitudes and both signs, with the extremes of int64."""
-    rng, names = np.random.default_rng(1), ("callsite_cost", "threshold", "node_count", "edge_count")
+    rng = np.random.default_rng(1)
     magnitudes = np.exp2(rng.uniform(0, 62, (400, 4))).astype(np.int64)
     wide = magnitudes * rng.choice([-1, 1], magnitudes.shape)
     near = rng.integers(-20, 21, (400, 4))
     edges = rng.choice([-(2**63), 2**63 - 1, -(2**53) - 1, 2**24 + 1, -1, 0, 1], (100, 4))
     numbers = np.concatenate([wide, near, edges]).astype(np.int64)
-    return table(dict.fromkeys(names, pa.int64()), dict(zip(names, numbers.T, strict=True)), pa.int64())
+    return table(dict.fromkeys(FOUR, pa.int64()), dict(zip(FOUR, numbers.T, strict=True)), pa.int64())
 
 
 def evictions():
@@ -74,30 +85,15 @@ QUICK = ("inline-size", "grouped")
 
 CASES = {
     "inline-size": (
-        policy_for(
-            "inline-size",
-            ("callsite_cost", "threshold", "node_count", "edge_count"),
-            [0.1, -0.1, 0.6, 0.1],
-            [0.7, 1.9, 1.4, 1.6],
-            None,
-            (8, 4),
-        ),
+        policy_for("inline-size", FOUR, [0.1, -0.1, 0.6, 0.1], [0.7, 1.9, 1.4, 1.6], None, (8, 4)),
         calls,
-        dict.fromkeys(("callsite_cost", "threshold", "node_count", "edge_count"), INT_SCALAR),
+        dict.fromkeys(FOUR, INT_SCALAR),
         {"inlining_decision": INT_SCALAR},
     ),
     "grouped": (
-        policy_for(
-            "inline-size",
-            ("callsite_cost", "threshold", "edge_count"),
-            [0.1, -0.1, 0.1],
-            [0.7, 1.9, 1.6],
-            None,
-            (12, 6, 9),
-            groups=3,
-        ),
+        policy_for("inline-size", THREE, [0.1, -0.1, 0.1], [0.7, 1.9, 1.6], None, (12, 6, 9), groups=3),
         calls,
-        dict.fromkeys(("callsite_cost", "threshold", "edge_count"), INT_SCALAR),
+        dict.fromkeys(THREE, INT_SCALAR),
         {"inlining_decision": INT_SCALAR},
     ),
     "regalloc-evict": (

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from mlgo.deploy.export import FORMS
 from mlgo.deploy.export.form import compare_decisions, recorded_questions
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
+from tests.deploy.export.cases import store
 
 PROGRAM = """
 import os, sys
@@ -57,9 +56,7 @@ def export(tmp_path_factory, in_tensorflow):
     shared = tmp_path_factory.mktemp("shared")
 
     def run(policy, trace, *forms):
-        folder = tmp_path_factory.mktemp("export")
-        save_policy(policy, folder / "policy")
-        pq.write_table(trace, folder / "trace.parquet")
+        folder = store(policy, trace, tmp_path_factory.mktemp("export"))
         in_tensorflow(PROGRAM, folder, shared, *(forms or FORMS))
         return Exported(folder, policy, trace)
 

@@ -4,12 +4,10 @@ import json
 import subprocess
 import sys
 
-import pyarrow.parquet as pq
 import pytest
 
 from mlgo.host.tasks.task import get_task
-from mlgo.policy.stored import save_policy
-from tests.deploy.export.cases import CASES
+from tests.deploy.export.cases import CASES, store
 
 PROGRAM = """
 import json, sys
@@ -60,9 +58,7 @@ BY_TASK = [pytest.param(task, marks=[] if task == "inline-size" else pytest.mark
 
 def stored(task, folder):
     policy, make_trace, *_ = CASES[task]
-    save_policy(policy, folder / "policy")
-    pq.write_table(make_trace(), folder / "trace.parquet")
-    return folder
+    return store(policy, make_trace(), folder)
 
 
 @pytest.fixture(scope="module", params=BY_TASK)

@@ -3,14 +3,12 @@
 import json
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
-from tests.deploy.export.cases import CASES, TIES
+from tests.deploy.export.cases import CASES, TIES, store
 
 WRITE = """
 import json, sys
@@ -44,16 +42,10 @@ except PolicyError as error:
 """
 
 
-def stored(policy, trace, folder):
-    save_policy(policy, folder / "policy")
-    pq.write_table(trace, folder / "trace.parquet")
-    return folder
-
-
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, in_tensorflow):
     policy, trace, _ = TIES["inline-size"]()
-    folder = stored(policy, trace, tmp_path_factory.mktemp("tflite"))
+    folder = store(policy, trace, tmp_path_factory.mktemp("tflite"))
     in_tensorflow(WRITE, folder)
     return folder
 
@@ -63,7 +55,7 @@ def written(tmp_path_factory, in_tensorflow):
 )
 def test_names_and_order_are_llvms(task, tmp_path, in_tensorflow):
     policy, make_trace, inputs, outputs = CASES[task]
-    found, (output,) = json.loads(in_tensorflow(WRITE, stored(policy, make_trace(), tmp_path)))
+    found, (output,) = json.loads(in_tensorflow(WRITE, store(policy, make_trace(), tmp_path)))
     ignored = {"discount": ["float32", [1]], "reward": ["float32", [1]], "step_type": ["int32", [1]]}
     assert {name: [dtype, shape] for name, _, dtype, shape in found} == {
         f"action_{name}:0": kind for name, kind in (inputs | ignored).items()
@@ -92,13 +84,13 @@ def test_a_file_without_its_weights_is_refused(written, tmp_path, in_tensorflow)
     assert in_tensorflow(OPEN, written, written) == "no error\n"
     wide = Architecture((4, 4096, 1))
     weights = np.zeros(wide.num_params, np.float32)
-    stored(Policy(policy.task, policy.normalisation, wide, weights), make_trace(), tmp_path)
+    store(Policy(policy.task, policy.normalisation, wide, weights), make_trace(), tmp_path)
     assert "its weights alone 98308; export again" in in_tensorflow(OPEN, written, tmp_path)
 
 
 def test_other_inputs_are_refused(written, tmp_path, in_tensorflow):
     policy, make_trace, *_ = CASES["inline-size"]
-    stored(policy, make_trace(), tmp_path)
+    store(policy, make_trace(), tmp_path)
     said = in_tensorflow(OPEN, written, tmp_path)
     assert said == (
         "inputs of model.tflite are not those that LLVM feeds: action_edge_count:0, action_node_count:0; export again\n"
