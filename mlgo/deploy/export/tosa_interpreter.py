@@ -148,7 +148,7 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "cast": lambda one, x: x.astype(_parsed(one["type"])[0]),
     "reshape": lambda one, x, shape: x.reshape(shape),
     "slice": lambda one, x, start, size: x[tuple(map(slice, start, start + size))],
-    "concat": lambda one, *parts: np.concatenate(parts, *_axes(one)),
+    "concat": lambda one, *parts: np.concatenate(parts, _axes(one)[0]),
     "argmax": lambda one, x: x.argmax(*_axes(one)),
     "conv2d": _conv2d,
     "matmul": _matmul,
