@@ -179,7 +179,7 @@ def compile_plain(
         CompileError: the compile failed or took too long, or the program is not right.
     """
     with scratch_directory() as directory:
-        compiling = _Compile(toolchain, task, module, settings, directory, options)
+        compiling = _Compilation(toolchain, task, module, settings, directory, options)
         start = time.monotonic()
         with compiling.start(task.module_flags if task else (), options.get("remark") or _NO_REMARK) as child:
             returncode = child.wait(start + settings.compile_timeout_s)
@@ -229,7 +229,7 @@ def compile_under_advice(
     task.check_told(settings.tell_heuristic)
     with scratch_directory() as directory, Channel(directory) as channel:
         calls = directory / "calls.yaml" if with_credit else None
-        compiling = _Compile(toolchain, task, module, settings, directory, options)
+        compiling = _Compilation(toolchain, task, module, settings, directory, options)
         flags = task.flags(
             channel.base,
             settings.size_stop_factor,
@@ -260,7 +260,7 @@ _NO_REMARK = Remark((), b"")
 
 
 @dataclass(frozen=True)
-class _Compile:
+class _Compilation:
     """What a plain compile and one under advice share: the command, and what it comes to."""
 
     toolchain: Toolchain
