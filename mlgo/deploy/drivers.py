@@ -63,7 +63,8 @@ class DriverChoice:
         if given := os.environ.get(DRIVER):
             return cls(policy, not named, Path(given))
         # Python was started without bin/mlgo, and any place will do.
-        folder = Path(os.environ.get(CACHE) or Path("~/.cache/mlgo").expanduser(), "drivers")
+        caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+        folder = Path(os.environ.get(CACHE) or Path(caches, "mlgo"), "drivers")
         return cls(policy, not named, folder / content_hash([str(policy.resolve()), compiler]) / "driver")
 
 
