@@ -112,14 +112,7 @@ def _candidate_rows(one: FoundUnit, features: Sequence[str]) -> list[dict[str, A
 
 
 def split_units(num_viable: Mapping[str, int], settings: SuperPmiConfig, seed: int) -> dict[str, str]:
-    """Split units so that each side has its share of every number of viable candidates.
-
-    Within such a group the order is random, and each side takes its share of what is left, rounded at random so that
-    small groups are fair, too.
-
-    Returns:
-        The side of each unit: test, validation or train.
-    """
+    """The side of each unit: each has its share of every number of viable candidates, rounded at random."""
     rng, rest = generator(seed, "cse", "split"), "train"
     shares = {"test": settings.test_share, "validation": settings.validation_share}
     side: dict[str, str] = {}

@@ -103,7 +103,9 @@ class SuperPmiClient(Closing):
                 break
             self._discard()
             if attempt == self._max_restarts or (outcome.kind == "unknown_method" and attempt > 0):
-                self._give_up(index, outcome)
+                message = f"method {index} has ended too many processes; the last time: {outcome.message}"
+                unknown = outcome.kind == "unknown_method"
+                self._given_up[index] = outcome if unknown else Failed("quarantined", message)
                 break
         return outcome
 
@@ -119,12 +121,6 @@ class SuperPmiClient(Closing):
     def forgive(self) -> None:
         """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
         self._given_up.clear()
-
-    def _give_up(self, index: int, failure: Failed) -> None:
-        if failure.kind != "unknown_method":
-            message = f"method {index} has ended too many processes; the last time: {failure.message}"
-            failure = Failed("quarantined", message)
-        self._given_up[index] = failure
 
     def _discard(self) -> None:
         """Kill the process; with it go its names."""

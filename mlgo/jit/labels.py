@@ -140,11 +140,8 @@ class _Search:
         if choice not in self._scores:
             outcome = self._compiler.compile(self._unit, choice)
             self._scores[choice] = outcome.score if isinstance(outcome, CompiledUnit) else float("inf")
-            self._note(choice, outcome)
+            if isinstance(outcome, Failed):
+                self._num_failed += 1
+            elif (outcome.score, len(choice)) < (self._best.score, len(self._best.requested)):
+                self._best = outcome
         return self._scores[choice]
-
-    def _note(self, choice: Decisions, outcome: Outcome) -> None:
-        if isinstance(outcome, Failed):
-            self._num_failed += 1
-        elif (outcome.score, len(choice)) < (self._best.score, len(self._best.requested)):
-            self._best = outcome

@@ -185,18 +185,15 @@ class LineProcess:
             if self._child.stderr_fd in ready and not self._child.drain_stderr():
                 self._poller.unregister(self._child.stderr_fd)
             if self._stdout_fd in ready:
-                self._receive()
+                data = os.read(self._stdout_fd, 1 << 16)
+                self._buffer += data
+                self._at_end = not data
             elif self._child.pidfd in ready:  # a grandchild may keep the pipe open, but this was the last of its own
                 self._at_end = True
         line = bytes(self._buffer[:end])
         del self._buffer[: end + 1]
         self._searched = 0
         return line.removesuffix(b"\r").decode(errors="replace")
-
-    def _receive(self) -> None:
-        data = os.read(self._stdout_fd, 1 << 16)
-        self._buffer += data
-        self._at_end = not data
 
     def end(self) -> int:
         """Collect the exit status of a process whose output has ended; one that stays nevertheless is killed."""

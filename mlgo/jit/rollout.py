@@ -32,11 +32,7 @@ class ChoiceEpisode:
 
 
 def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Decide) -> ChoiceEpisode:
-    """Choose until the stop, or until nothing is left to choose; compile after each choice, which may change the rest.
-
-    Args:
-        policy: says what is seen.
-    """
+    """Choose and compile until the stop, or until nothing is left; each choice may change the candidates."""
     stop = policy.observer.max_candidates
     inputs: list[np.ndarray] = []
     actions: list[int] = []
