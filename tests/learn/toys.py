@@ -104,7 +104,7 @@ class ToyHost:
         self.validated: list[Any] = []
         self.failing: set[str] = set()
 
-    def compile_each(self, jobs):
+    def compile_each(self, jobs, label=""):
         jobs = list(jobs)
         self.num_asked += len(jobs)
         self.num_compiled += len(jobs)
@@ -131,7 +131,7 @@ class ToyHost:
                 answers=answers.tobytes(),
                 observations=rows.tobytes() if job.record else b"",
             )
-            yield position, CompileOutcome(result).read_for(job)
+            yield position, CompileOutcome(result, read=None if job.read is None else job.read(job.module, result))
 
 
 class ToyModules(ModuleContext):
