@@ -29,7 +29,7 @@ from mlgo.compare.shipped import (
 )
 from mlgo.errors import ArtifactError
 from mlgo.objects import measures
-from mlgo.objects.functions import SHIPPED
+from mlgo.objects.symbols import SHIPPED
 
 Kind = Literal["total", "geomean", "median"]
 """Which gain of a comparison answers."""

@@ -21,7 +21,7 @@ from mlgo.compare.scores import (
     with_baseline,
 )
 from mlgo.host.tasks.task import HEURISTIC
-from mlgo.objects.functions import SHIPPED
+from mlgo.objects.symbols import SHIPPED
 
 FIGURES = (*SHIPPED, "folded")
 """What is compared: sizes of a linked file, and the total once functions with identical code are folded into one."""

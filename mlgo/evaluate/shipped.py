@@ -16,7 +16,7 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import LinkedFile, link_and_place, shipped_sizes
 from mlgo.host.module_file import generation_of
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
-from mlgo.objects.functions import SHIPPED, FunctionExtent
+from mlgo.objects.symbols import SHIPPED, FunctionExtent
 
 LEVELS = ("-Oz", "-Os", "-O2")
 """Levels that a user could have chosen instead."""

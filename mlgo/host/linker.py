@@ -21,7 +21,7 @@ from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.command_line import words
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.objects.elf import read_sections
-from mlgo.objects.functions import FunctionExtent, function_extents, section_kinds
+from mlgo.objects.symbols import FunctionExtent, function_extents, section_kinds
 
 # The modules are a part of their project, and some are programs of their own: missing symbols are left open (hidden
 # ones only with --noinhibit-exec, which makes such errors warnings), and of several with one name the first counts.
@@ -44,7 +44,7 @@ def link(
         arguments: options and inputs.
         timeout_s: deadline of the link.
         fold: fold functions with identical code into one (``--icf=all``).
-        link_map: file that gets a map of the linked file, see mlgo/objects/functions.py.
+        link_map: file that gets a map of the linked file, see `symbols.function_extents`.
 
     Raises:
         LinkError: the linker refuses.

@@ -33,9 +33,9 @@ from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.task import Advisor, Remark, Task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import ELF
-from mlgo.objects.functions import bytes_by_function
 from mlgo.objects.measures import Compiled, Scores, known_score, read_scores
 from mlgo.objects.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_calls, read_spill_costs
+from mlgo.objects.symbols import bytes_by_function
 
 
 @dataclass(frozen=True)

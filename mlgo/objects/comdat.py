@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.errors import ObjectError
-from mlgo.objects.elf import ELF, is_text, read_symbols, section_contents, symbol_names
+from mlgo.objects.elf import ELF, SHT_GROUP, is_text, read_symbols, section_contents, symbol_names
 from mlgo.objects.sections import read_sections
 from mlgo.objects.unwind import unwind_bytes
 
-_SHT_GROUP = 17
 _GRP_COMDAT = 1
 _WORD_BYTES = 4
 
@@ -36,15 +35,7 @@ def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
 
 
 def carriers_by_section(data: bytes, num_copies: Mapping[bytes, int]) -> np.ndarray:
-    """How many objects carry each section of an ELF object, int64 [num_sections]; 1 for those outside of groups.
-
-    Args:
-        data: the object.
-        num_copies: objects that carry a group, by signature; 1 for those it does not name.
-
-    Raises:
-        ObjectError: see `comdat_groups`.
-    """
+    """How many objects carry each section of an ELF object, int64 [num_sections]; 1 for those outside of groups."""
     sections = read_sections(data)
     found = np.ones(len(sections), np.int64)
     for signature, members in _comdats(data, sections):
@@ -54,7 +45,7 @@ def carriers_by_section(data: bytes, num_copies: Mapping[bytes, int]) -> np.ndar
 
 def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
     """Signature and numbers of the member sections of each group of which a linker keeps one."""
-    groups = sections[sections["type"] == _SHT_GROUP]
+    groups = sections[sections["type"] == SHT_GROUP]
     if not len(groups):
         return []
     num_words = groups["size"].astype(np.int64) // _WORD_BYTES
@@ -62,31 +53,22 @@ def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]
         raise ObjectError("a section group of the object is empty")
     starts = np.cumsum(num_words) - num_words  # of each group, in the words of all groups together
     within = np.arange(num_words.sum()) - np.repeat(starts, num_words)
-    words = _gather(data, np.repeat(groups["offset"].astype(np.int64), num_words) + _WORD_BYTES * within)
+    offsets = np.repeat(groups["offset"].astype(np.int64), num_words) + _WORD_BYTES * within
+    octets = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(_WORD_BYTES)]
+    words = octets.view("<u4")[:, 0]  # sections need not be aligned in the file
     is_comdat = (words[starts] & _GRP_COMDAT) != 0
     words[starts] = 0  # from here on the empty first section, in place of the flags
     if np.any(words >= len(sections)):
         raise ObjectError("a section group of the object names a section that is not there")
-    members = [part[1:] for part in np.split(words, starts[1:])]
-    kept = [members[number] for number in np.flatnonzero(is_comdat)]
-    return list(zip(_signatures(data, sections, groups[is_comdat]), kept, strict=True))
-
-
-def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
-    """Berkeley text of several objects in bytes, with the first copy of each COMDAT group, as a linker keeps it."""
-    kept: set[bytes] = set()
-    total = 0
-    for text_bytes, groups in objects:
-        total += text_bytes - sum(size for signature, size in groups if signature in kept)
-        kept.update(signature for signature, _ in groups)
-    return total
+    members = [part[1:] for part, comdat in zip(np.split(words, starts[1:]), is_comdat, strict=True) if comdat]
+    return list(zip(_signatures(data, sections, groups[is_comdat]), members, strict=True))
 
 
 def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies: Mapping[bytes, int]) -> int:
     """Berkeley text of one object in bytes, where a COMDAT group that several objects carry counts by its share.
 
-    What one object adds to `deduplicated_text` depends on which comes first; here all who carry a group bear it in
-    equal parts. Over all objects of a project the sum is the same, up to rounding, where copies have equal sizes.
+    A linker keeps the first copy of a group; here all who carry it bear it in equal parts. Over all objects of a
+    project the sum is the same, up to rounding, where copies have equal sizes.
 
     Args:
         text_bytes: text of the object.
@@ -95,13 +77,6 @@ def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies
     """
     others = ((size, num_copies.get(signature, 1)) for signature, size in groups)
     return text_bytes - sum(size * (copies - 1) // copies for size, copies in others)
-
-
-def _gather(data: bytes, offsets: np.ndarray) -> np.ndarray:
-    """The words at some offsets, uint32 [num_offsets]; sections need not be aligned in the file."""
-    octets = np.frombuffer(data, np.uint8)[offsets[:, None] + np.arange(_WORD_BYTES)]
-    found: np.ndarray = octets.view("<u4")[:, 0]
-    return found
 
 
 def _signatures(data: bytes, sections: np.ndarray, groups: np.ndarray) -> list[bytes]:

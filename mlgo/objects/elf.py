@@ -10,7 +10,10 @@ Two sizes (both in bytes), after the section header table of the ELF specificati
 """
 
 import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,9 +22,17 @@ from mlgo.errors import ObjectError
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
 """Flags of a section."""
 
-_SHT_NULL, _SHT_SYMTAB, _SHT_NOBITS, _SHT_DYNSYM = 0, 2, 8, 11
-_STT_FUNC, _STT_GNU_IFUNC = 2, 10
-_STB_GLOBAL, _STB_WEAK = 1, 2
+SHT_PROGBITS, SHT_SYMTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_GROUP = 1, 2, 4, 8, 9, 17
+"""Types of a section."""
+
+STT_NOTYPE, STT_OBJECT, STT_FUNC = 0, 1, 2
+FUNCTIONS = (STT_FUNC, 10)
+"""Types of a symbol; STT_GNU_IFUNC are functions, too."""
+
+_SHT_NULL, _SHT_DYNSYM = 0, 11
+_SHARED = (1, 2)
+"""STB_GLOBAL, STB_WEAK."""
+
 _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF)
 """SHT_STRTAB, RELA, HASH, REL, DYNSYM, RELR, GNU_HASH, GNU_verdef, GNU_verneed, GNU_versym."""
 
@@ -70,80 +81,76 @@ _CLASSES = {1: _Class(32, 4, 46, _SECTION32, _SYMBOL32), 2: _Class(40, 8, 58, SE
 
 
 def executable_size(sections: np.ndarray) -> int:
-    """Executable sections in bytes.
-
-    Args:
-        sections: structured [num_sections], see `SECTION`.
-    """
-    executable = (sections["flags"] & SHF_EXECINSTR) != 0
-    return int(sections["size"][executable].sum())
+    """Executable sections in bytes; ``sections`` is structured [num_sections], see `SECTION`."""
+    return int(sections["size"][is_code(sections)].sum())
 
 
 def text_size(sections: np.ndarray) -> int:
-    """Berkeley text in bytes.
-
-    Args:
-        sections: structured [num_sections], see `SECTION`.
-    """
+    """Berkeley text in bytes; ``sections`` is structured [num_sections], see `SECTION`."""
     return int(sections["size"][is_text(sections)].sum())
 
 
-def function_bytes(data: bytes) -> int:
-    """Code of all functions of a little-endian ELF object in bytes, without the padding that aligns them."""
-    sections = read_sections(data)
-    tables = [read_symbols(data, section) for section in sections[sections["type"] == _SHT_SYMTAB]]
-    symbols = np.concatenate([np.zeros(0, SYMBOL64), *tables])
-    defined = np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)
-    functions = symbols[defined]
-    functions = functions[np.lexsort((functions["size"], functions["value"], functions["shndx"]))]
-    places = functions[["shndx", "value"]]
-    is_last = np.append(places[1:] != places[:-1], True)[: len(places)]  # the largest of its place
-    return int(functions["size"][is_last].sum())
+class Symbol(NamedTuple):
+    """An entry of a symbol table, in the fields' order of `SYMBOL64`; its number of a section is 0 if undefined."""
+
+    name: bytes
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
 
 
-def function_sizes(data: bytes) -> dict[str, int]:
+def named_symbols(
+    data: bytes, sections: np.ndarray, wanted: Callable[[np.ndarray], np.ndarray], table_type: int = SHT_SYMTAB
+) -> Iterator[Symbol]:
+    """Some symbols of an ELF file, in its order.
+
+    Args:
+        data: the file.
+        sections: what `read_sections` gives of it.
+        wanted: takes all symbols of a table, structured [num_symbols] as `SYMBOL64`, and gives bool [num_symbols].
+        table_type: section type of the tables to read.
+
+    Raises:
+        ObjectError: a table names no table of strings.
+    """
+    for table in sections[sections["type"] == table_type]:
+        symbols = read_symbols(data, table)
+        symbols = symbols[wanted(symbols)]
+        for name, row in zip(symbol_names(data, sections, table, symbols), symbols.tolist(), strict=True):
+            yield Symbol(name, *row[1:])
+
+
+def function_symbols(data: bytes) -> list[Symbol]:
+    """Each function that a little-endian ELF object defines, in the order of the file; see `read_sections`."""
+    return list(named_symbols(data, read_sections(data), _is_defined_function))
+
+
+def _is_defined_function(symbols: np.ndarray) -> np.ndarray:
+    return np.asarray(np.isin(symbols["info"] & 15, FUNCTIONS) & (symbols["shndx"] != 0))
+
+
+def function_sizes(data: bytes) -> Counter[str]:
     """Code of each function of a little-endian ELF object in bytes, without padding, by symbol.
 
     What GCC has moved away from a function because it is hardly executed (``f.cold``) counts as a part of it.
-
-    Raises:
-        ObjectError: other format, or cut short.
     """
-    sizes: dict[str, int] = {}
-    for name, symbol in function_symbols(data):
-        owner = re.sub(r"\.cold(\.\d+)?$", "", name.decode(errors="replace"))
-        sizes[owner] = sizes.get(owner, 0) + int(symbol["size"])
+    sizes = Counter[str]()
+    for symbol in function_symbols(data):
+        sizes[re.sub(r"\.cold(\.\d+)?$", "", symbol.name.decode(errors="replace"))] += symbol.size
     return sizes
 
 
-def function_symbols(data: bytes) -> list[tuple[bytes, np.void]]:
-    """Name and symbol (`SYMBOL64`) of each function that a little-endian ELF object defines, in the order of the file.
-
-    Raises:
-        ObjectError: other format, or cut short.
-    """
-    sections = read_sections(data)
-    found: list[tuple[bytes, np.void]] = []
-    for table in sections[sections["type"] == _SHT_SYMTAB]:
-        symbols = read_symbols(data, table)
-        functions = symbols[np.isin(symbols["info"] & 15, (_STT_FUNC, _STT_GNU_IFUNC)) & (symbols["shndx"] != 0)]
-        found += zip(symbol_names(data, sections, table, functions), functions, strict=True)
-    return found
-
-
 def function_code(data: bytes) -> dict[str, bytes]:
-    """Code of each function of a little-endian ELF object by symbol, as it stands there before the link.
-
-    Raises:
-        ObjectError: other format, or cut short.
-    """
-    sections = read_sections(data)
-    found: dict[str, bytes] = {}
-    for name, symbol in function_symbols(data):
-        if symbol["shndx"] < len(sections):
-            start = int(sections["offset"][symbol["shndx"]]) + int(symbol["value"])
-            found[name.decode(errors="replace")] = data[start : start + int(symbol["size"])]
-    return found
+    """Code of each function of a little-endian ELF object by symbol, as it stands there before the link."""
+    offsets = read_sections(data)["offset"].tolist()
+    code: dict[str, bytes] = {}
+    for symbol in function_symbols(data):
+        if symbol.section < len(offsets):
+            start = offsets[symbol.section] + symbol.value
+            code[symbol.name.decode(errors="replace")] = data[start : start + symbol.size]
+    return code
 
 
 def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[bytes], frozenset[bytes]]:
@@ -156,41 +163,42 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
     Raises:
         ObjectError: other format, or cut short.
     """
-    sections = read_sections(data)
-    defined, needed = set[bytes](), set[bytes]()
-    for table in sections[sections["type"] == (_SHT_DYNSYM if dynamic else _SHT_SYMTAB)]:
-        symbols = read_symbols(data, table)
-        shared = symbols[np.isin(symbols["info"] >> 4, (_STB_GLOBAL, _STB_WEAK))]
-        for name, symbol in zip(symbol_names(data, sections, table, shared), shared, strict=True):
-            (defined if symbol["shndx"] else needed).add(name)
-    return frozenset(defined), frozenset(needed)
+    table_type = _SHT_DYNSYM if dynamic else SHT_SYMTAB
+    shared = list(named_symbols(data, read_sections(data), _is_shared, table_type))
+    needed = frozenset(symbol.name for symbol in shared if not symbol.section)
+    return frozenset(symbol.name for symbol in shared if symbol.section), needed
+
+
+def _is_shared(symbols: np.ndarray) -> np.ndarray:
+    return np.isin(symbols["info"] >> 4, _SHARED)
 
 
 def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
-    """Names of some symbols; one that its table of strings cuts short ends there.
-
-    Args:
-        data: the file.
-        sections: structured [num_sections], see `SECTION`.
-        table: row of the symbol table.
-        symbols: some of its symbols, structured [num_symbols], see `SYMBOL64`.
+    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there.
 
     Raises:
         ObjectError: the table names no table of strings.
     """
     if table["link"] >= len(sections):
         raise ObjectError("a symbol table of the object has no names")
-    names = section_contents(data, sections[int(table["link"])]) + b"\0"
-    return [names[start : names.find(b"\0", start)] for start in symbols["name"].tolist()]
+    return _names(data, sections[int(table["link"])], symbols)
+
+
+def _names(data: bytes, strings: np.ndarray, named: np.ndarray) -> list[bytes]:
+    names = section_contents(data, strings) + b"\0"
+    return [names[start : names.find(b"\0", start)] for start in named["name"].tolist()]
 
 
 def is_text(sections: np.ndarray) -> np.ndarray:
     """Which sections `text_size` counts, bool [num_sections]."""
     flags = sections["flags"]
-    read_only = ((flags & SHF_EXECINSTR) != 0) | ((flags & SHF_WRITE) == 0)
-    program = ~np.isin(sections["type"], _FOR_THE_DYNAMIC_LINKER)
-    found: np.ndarray = ((flags & SHF_ALLOC) != 0) & read_only & program
-    return found
+    loaded = ((flags & SHF_ALLOC) != 0) & ~np.isin(sections["type"], _FOR_THE_DYNAMIC_LINKER)
+    return np.asarray(loaded & (is_code(sections) | ((flags & SHF_WRITE) == 0)))
+
+
+def is_code(sections: np.ndarray) -> np.ndarray:
+    """Which sections are executable, bool [num_sections]."""
+    return np.asarray((sections["flags"] & SHF_EXECINSTR) != 0)
 
 
 def read_sections(data: bytes) -> np.ndarray:
@@ -221,56 +229,34 @@ def read_sections(data: bytes) -> np.ndarray:
         raise ObjectError("the object's section table is cut short")
     sections = np.frombuffer(data, kind.section, count, table).astype(SECTION)
     sections[sections["type"] == _SHT_NULL] = 0
-    stored = sections[sections["type"] != _SHT_NOBITS]
+    stored = sections[sections["type"] != SHT_NOBITS]
     if np.any(stored["offset"] > len(data)) or np.any(stored["size"] > len(data) - stored["offset"]):
         raise ObjectError("a section of the object reaches beyond its end")
     return sections
 
 
 def read_symbols(data: bytes, table: np.ndarray) -> np.ndarray:
-    """Symbols of an ELF file, structured [num_symbols], see `SYMBOL64`.
-
-    Args:
-        data: the file.
-        table: row of its symbol table, of what `read_sections` gives.
-    """
-    found = section_entries(data, table, _CLASSES[data[4]].symbol)
-    symbols = np.zeros(len(found), SYMBOL64)
-    for name in SYMBOL64.names or ():
-        symbols[name] = found[name]
+    """Symbols of an ELF file, structured [num_symbols], see `SYMBOL64`; ``table`` is a row of `read_sections`."""
+    entries = section_entries(data, table, _CLASSES[data[4]].symbol)
+    symbols = np.zeros(len(entries), SYMBOL64)
+    for name in SYMBOL64.names or ():  # the fields have another order in files of 32 bits
+        symbols[name] = entries[name]
     return symbols
 
 
 def section_entries(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """The whole entries of a section that is a table, structured [num_entries] as ``kind`` says.
-
-    Args:
-        data: the file.
-        section: one row of what `read_sections` gives.
-        kind: layout of an entry.
-    """
+    """The whole entries of a section that is a table, structured [num_entries] as ``kind`` says."""
     return np.frombuffer(data, kind, int(section["size"]) // kind.itemsize, int(section["offset"]))
 
 
 def section_contents(data: bytes, section: np.ndarray) -> bytes:
-    """What a file holds of a section.
-
-    Args:
-        data: the file.
-        section: one row of what `read_sections` gives.
-    """
+    """What a file holds of a section, structured [] as a row of `read_sections`."""
     start = int(section["offset"])
     return data[start : start + int(section["size"])]
 
 
 def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
-    """Name of a section of an ELF file; empty where the file names none.
-
-    Args:
-        data: the file.
-        sections: structured [num_sections], see `SECTION`.
-        number: which section.
-    """
+    """Name of one of the sections [num_sections] of an ELF file, by its number; empty where the file names none."""
     return section_names(data, sections, sections[number : number + 1])[0]
 
 
@@ -284,7 +270,4 @@ def section_names(data: bytes, sections: np.ndarray, some: np.ndarray) -> list[b
     """
     at = _CLASSES[data[4]].entry_at + 4
     strings = int.from_bytes(data[at : at + 2], "little")
-    if not 0 < strings < len(sections):
-        return [b""] * len(some)
-    names = section_contents(data, sections[strings]) + b"\0"
-    return [names[start : names.find(b"\0", start)] for start in some["name"].tolist()]
+    return _names(data, sections[strings], some) if 0 < strings < len(sections) else [b""] * len(some)

@@ -1,4 +1,4 @@
-"""What the compiler's own remarks tell: what register allocation cost each function, and which calls were asked about.
+"""The compiler's own remarks: what register allocation cost each function, and which calls were asked about.
 
 **Costs of functions**: spills, reloads and copies.
 
@@ -31,8 +31,8 @@ answered (``MLInlineAdvice`` in llvm/lib/Analysis/MLInlineAdvisor.cpp). It names
     ...
 
 Once the module has grown too much, nothing is asked any more, and the remark ``ForceStop`` of each further call names
-its caller alone. Calls of ``always_inline`` functions that become direct between two questions are told as well. They
-are found by what they repeat.
+its caller alone. Calls of ``always_inline`` functions that become direct between two questions are reported as
+well. They are recognised by what they repeat.
 """
 
 import re
@@ -70,19 +70,13 @@ class SpillCosts(NamedTuple):
     copies_cost: float = 0.0
 
 
-_FIELDS = {
-    b"NumSpills": "num_spills",
-    b"TotalSpillsCost": "spills_cost",
-    b"NumFoldedSpills": "num_folded_spills",
-    b"TotalFoldedSpillsCost": "folded_spills_cost",
-    b"NumReloads": "num_reloads",
-    b"TotalReloadsCost": "reloads_cost",
-    b"NumFoldedReloads": "num_folded_reloads",
-    b"TotalFoldedReloadsCost": "folded_reloads_cost",
-    b"NumZeroCostFoldedReloads": "num_free_reloads",
-    b"NumVRCopies": "num_copies",
-    b"TotalCopiesCost": "copies_cost",
-}
+_COSTS = (
+    b"NumSpills TotalSpillsCost NumFoldedSpills TotalFoldedSpillsCost NumReloads TotalReloadsCost NumFoldedReloads "
+    b"TotalFoldedReloadsCost NumZeroCostFoldedReloads NumVRCopies TotalCopiesCost"
+)
+_FIELDS = dict(zip(_COSTS.split(), SpillCosts._fields[1:], strict=True))
+"""What LLVM calls each cost."""
+
 _START, _END = b"--- !", b"\n...\n"
 _FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
 _CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
@@ -112,24 +106,25 @@ def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
         data: the whole file; empty when nothing was asked.
         num_questions: how many there were.
     """
-    told = [one for one in _documents(data) if not _STOPPED.search(one)]
-    calls = _END.join(told)
+    remarks = [one for one in _documents(data) if not _STOPPED.search(one)]
+    calls = _END.join(remarks)
     callers, callees = _CALLER.findall(calls), _CALLEE.findall(calls)
-    if not len(callers) == len(callees) == len(told):
+    if not len(callers) == len(callees) == len(remarks):
         raise RemarkError("a remark of the inliner names no caller or no callee")
-    mandatory = _mandatory(told, callees) if len(told) > num_questions else set()
-    if len(told) - len(mandatory) != num_questions:
-        raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(told)} calls")
+    mandatory = _mandatory(remarks, callees) if len(remarks) > num_questions else set()
+    if len(remarks) - len(mandatory) != num_questions:
+        raise RemarkError(f"the compiler asked {num_questions} questions and reported {len(remarks)} calls")
     named = enumerate(zip(callers, callees, strict=True))
     return [(_bare(caller), _bare(callee)) for i, (caller, callee) in named if i not in mandatory]
 
 
-def _mandatory(told: Sequence[bytes], callees: Sequence[bytes]) -> set[int]:
+def _mandatory(remarks: Sequence[bytes], callees: Sequence[bytes]) -> set[int]:
     """Remarks about calls that must be inlined, by number: nobody was asked about them."""
     found, others, last = defaultdict[bytes, list[int]](list), set[bytes](), -1
-    features = [_FEATURE.findall(one) for one in told]
+    features = [_FEATURE.findall(one) for one in remarks]
     for number, callee in enumerate(callees):
-        if last >= 0 and features[number] == features[last] and callee != callees[last] and _TAKEN.search(told[number]):
+        is_repeated = last >= 0 and features[number] == features[last] and callee != callees[last]
+        if is_repeated and _TAKEN.search(remarks[number]):
             found[callee].append(number)
         else:
             others.add(callee)

@@ -10,9 +10,7 @@ import numpy as np
 
 from mlgo.errors import ObjectError
 from mlgo.objects import elf
-from mlgo.objects.elf import SECTION, SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE
-
-_PROGBITS, _NOBITS = 1, 8
+from mlgo.objects.elf import ELF, SECTION, SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE, SHT_NOBITS, SHT_PROGBITS
 
 # Mach-O, after <mach-o/loader.h>. What llvm-size calls text is the segment __TEXT: code, constants and unwind tables.
 _MACHO64 = b"\xcf\xfa\xed\xfe"
@@ -42,12 +40,12 @@ def read_sections(data: bytes) -> np.ndarray:
     Raises:
         ObjectError: another format, or cut short.
     """
-    if data[:4] == b"\x7fELF":
+    if data.startswith(ELF):
         return elf.read_sections(data)
     try:
         if data[:4] == _MACHO64:
             found = _macho(data)
-        elif _is_big_coff(data):
+        elif data[:4] == b"\0\0\xff\xff" and data[12:28] == _BIG_ID:
             found = _coff(data, _BIG_HEADER.unpack_from(data)[6], _BIG_HEADER.size)
         elif int.from_bytes(data[:2], "little") in _MACHINES:
             header = _COFF_HEADER.unpack_from(data)
@@ -58,7 +56,7 @@ def read_sections(data: bytes) -> np.ndarray:
         raise ObjectError(f"the object is cut short at {len(data)} bytes") from None
     sections = np.zeros(len(found), SECTION)
     for number, (kind, flags, offset, size) in enumerate(found):
-        if kind != _NOBITS and offset + size > len(data):
+        if kind != SHT_NOBITS and offset + size > len(data):
             raise ObjectError("a section of the object reaches beyond its end")
         sections[number] = (0, kind, flags, 0, offset, size, 0, 0, 0, 0)
     return sections
@@ -75,16 +73,12 @@ def _macho(data: bytes) -> list[tuple[int, int, int, int]]:
                 is_text = segment.rstrip(b"\0") == b"__TEXT"
                 loaded = SHF_ALLOC if is_text or segment.startswith(b"__DATA") else 0
                 executed = SHF_EXECINSTR if flags & _INSTRUCTIONS else 0
-                kind = _NOBITS if flags & 0xFF in _ZERO_FILL else _PROGBITS
+                kind = SHT_NOBITS if flags & 0xFF in _ZERO_FILL else SHT_PROGBITS
                 found.append((kind, loaded | executed | (0 if is_text else SHF_WRITE), offset, size))
         if num_bytes < 8:
             raise ObjectError("a load command of the object has no length")
         at += num_bytes
     return found
-
-
-def _is_big_coff(data: bytes) -> bool:
-    return data[:4] == b"\0\0\xff\xff" and data[12:28] == _BIG_ID
 
 
 def _coff(data: bytes, num_sections: int, start: int) -> list[tuple[int, int, int, int]]:
@@ -94,5 +88,5 @@ def _coff(data: bytes, num_sections: int, start: int) -> list[tuple[int, int, in
         loaded = 0 if flags & _NOT_LOADED else SHF_ALLOC
         executed = SHF_EXECINSTR if flags & (_COFF_CODE | _COFF_EXECUTE) else 0
         written = SHF_WRITE if flags & _COFF_WRITE else 0
-        found.append((_NOBITS if flags & _COFF_ZEROS else _PROGBITS, loaded | executed | written, offset, size))
+        found.append((SHT_NOBITS if flags & _COFF_ZEROS else SHT_PROGBITS, loaded | executed | written, offset, size))
     return found

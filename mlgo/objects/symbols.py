@@ -1,35 +1,147 @@
-"""What the bytes of an ELF file belong to: its code, constants and unwind tables by symbol.
+"""What the bytes of an ELF file belong to: by function, and by symbol and kind of bytes.
 
-The kinds are those of `functions.SHIPPED`, so all symbols together add up to the linked size. Each
-byte counts once: of several symbols that cover it, the one that begins first has it, and of those that begin together
-the longest. An unwind entry belongs to the function that it is about (mlgo/objects/unwind.py for objects,
-mlgo/objects/functions.py for linked files). What no symbol covers is `REST`: literals, padding, stubs, what unwind
-entries have in common.
+An unwind entry belongs to the function that it is about, see mlgo/objects/unwind.py. What belongs to no function:
+padding, stubs for calls that leave the file, constants, and what unwind entries have in common.
+
+The kinds of bytes are those of `SHIPPED`, so all symbols together add up to the linked size. Each byte counts once: of
+several symbols that cover it, the one that begins first has it, and of those that begin together the longest. What no
+symbol covers is `REST`.
 """
 
 import ctypes
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mlgo.objects.elf import SHF_EXECINSTR, read_sections, read_symbols, symbol_names
-from mlgo.objects.functions import section_kinds, unwind_by_address
-from mlgo.objects.unwind import unwind_entries
+from mlgo.objects.comdat import carriers_by_section
+from mlgo.objects.elf import (
+    FUNCTIONS,
+    SHT_SYMTAB,
+    STT_FUNC,
+    STT_NOTYPE,
+    STT_OBJECT,
+    Symbol,
+    function_symbols,
+    is_code,
+    is_text,
+    named_symbols,
+    read_sections,
+    section_names,
+)
+from mlgo.objects.unwind import unwind_by_address, unwind_by_function
 
 KINDS = ("text", "read_only", "unwind")
-"""Executable sections; constants; unwind tables; as in `functions.SHIPPED`."""
+SHIPPED = (*KINDS, "total", "compressed")
+"""Measures of a linked file in bytes: executable sections; constants; unwind tables; all three; the stripped file
+compressed by zstd."""
 
 REST = {kind: f"[{kind}]" for kind in KINDS}
 """What stands for a symbol where there is none, by kind."""
 
-_SHT_SYMTAB = 2
-_NO_TYPE, _OBJECT, _FUNCTION, _INDIRECT = 0, 1, 2, 10
+_UNWIND = (b".eh_frame", b".gcc_except_table")
+_LINE = re.compile(r"^ *([0-9a-f]+) +[0-9a-f]+ +([0-9a-f]+) +\d+ ( *)(.*)$")
+_IN_COLUMN, _SYMBOL_COLUMN = 8, 16
 _TYPE_AT, _RELOCATABLE = 16, 1
 _MACHINE_AT, _ARM = 18, 40
 _ADDED = re.compile(r"(?<=.)\.(?:(?:llvm|part|cold|warm|constprop|isra|lto_priv|__uniq)(?:\.\d+)*|\d+)$")
+
+
+def section_kinds(data: bytes, sections: np.ndarray) -> dict[str, np.ndarray]:
+    """Which sections each of the `KINDS` counts, bool [num_sections] each.
+
+    Args:
+        data: an ELF file.
+        sections: structured [num_sections], what `read_sections` gives of it.
+    """
+    shipped, code = is_text(sections), is_code(sections)
+    unwind = np.array([name.startswith(_UNWIND) for name in section_names(data, sections, sections)], bool)
+    return {"text": shipped & code, "read_only": shipped & ~code & ~unwind, "unwind": shipped & ~code & unwind}
+
+
+def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None) -> dict[bytes, float]:
+    """Bytes of each function's code and unwind entry, by symbol.
+
+    With ``num_copies``, a function of a COMDAT group that several objects carry counts by its share, as in
+    `comdat.shared_text`.
+
+    Several names of one place: the first one in alphabetical order has the bytes, the others have 0. A function that
+    the optimizer has made of another one (``f.llvm.123``, ``f.part.0``, ``f.cold``) is one of its own.
+
+    Args:
+        data: a little-endian ELF object.
+        num_copies: objects that carry a group, by signature; 1 for those it does not name. None counts all in full.
+
+    Raises:
+        ObjectError: see `unwind_by_function` and `comdat_groups`.
+    """
+    carriers = dict(enumerate(carriers_by_section(data, num_copies or {}).tolist()))
+    unwinding = unwind_by_function(data)
+    by_function: dict[bytes, float] = {}
+    first_name: dict[tuple[int, int], bytes] = {}
+    for symbol in sorted(function_symbols(data), key=lambda one: one.name):
+        place = symbol.section, symbol.value
+        size = 0.0
+        if first_name.setdefault(place, symbol.name) == symbol.name:
+            size = (symbol.size + unwinding[place]) / carriers.get(symbol.section, 1)  # absolute ones are in no section
+        by_function[symbol.name] = by_function.get(symbol.name, 0.0) + size
+    return by_function
+
+
+@dataclass(frozen=True)
+class FunctionExtent:
+    """Bytes of a function in a linked file.
+
+    Attributes:
+        input: file given to the linker, as it was given.
+        symbols: its names.
+        text: code in bytes.
+        unwind: its entries in unwind tables in bytes.
+    """
+
+    input: str
+    symbols: tuple[str, ...]
+    text: int
+    unwind: int
+
+
+def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:
+    """Functions of a linked file, by address.
+
+    Args:
+        data: the file, little-endian ELF.
+        link_map: what the linker has written with ``-Map`` and ``--no-demangle``: symbols with the object, address and
+            size of their sections, also those stripped from the file.
+
+    Raises:
+        ObjectError: no such file, or cut short.
+    """
+    sections = read_sections(data)
+    code = sections[is_code(sections)]
+    unwind = unwind_by_address(data, sections)
+    extents: dict[int, FunctionExtent] = {}
+    for address, size, of, symbol in _mapped_symbols(link_map):
+        if size and np.any((code["addr"] <= address) & (address < code["addr"] + code["size"])):
+            known = extents.get(address, FunctionExtent(of, (), 0, unwind.get(address, 0)))
+            extents[address] = replace(known, symbols=(*known.symbols, symbol), text=max(known.text, size))
+    return [extent for _, extent in sorted(extents.items())]
+
+
+def _mapped_symbols(link_map: str) -> Iterator[tuple[int, int, str, str]]:
+    """Address, size, input file and name of each symbol in a map."""
+    of = ""
+    for line in link_map.splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        address, size, indent, text = match.groups()
+        if len(indent) == _IN_COLUMN:
+            of = text.rpartition(":(")[0]
+        elif len(indent) == _SYMBOL_COLUMN:
+            yield int(address, 16), int(size, 16), of, text
 
 
 def folded(name: str) -> str:
@@ -49,29 +161,29 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
 
     Args:
         data: the file, little-endian.
-        named: tell symbols; otherwise all is `REST`, as in a stripped file.
+        named: by symbol; otherwise all is `REST`, as in a stripped file.
 
     Raises:
         ObjectError: other format, cut short, or not well-formed.
     """
     sections = read_sections(data)
-    kinds = {kind: np.flatnonzero(mask) for kind, mask in section_kinds(data, sections).items()}
+    numbers = {kind: np.flatnonzero(mask) for kind, mask in section_kinds(data, sections).items()}
+    totals = {kind: int(sections["size"][of_kind].sum()) for kind, of_kind in numbers.items()}
     found: Counter[tuple[str, str]] = Counter()
     if named:
-        kind_of = {number: kind for kind in ("text", "read_only") for number in kinds[kind].tolist()}
+        kind_of = {number: kind for kind in ("text", "read_only") for number in numbers[kind].tolist()}
         owners: dict[tuple[int, int], str] = {}
         covered: Counter[int] = Counter()
-        for section, start, end, name in sorted(_placed(data, sections, kind_of), key=_order):
+        for section, start, backwards, name in sorted(_placed(data, sections, kind_of)):
             owner = owners.setdefault((section, start), folded(name))
-            found[owner, kind_of[section]] += max(0, end - max(start, covered[section]))
-            covered[section] = max(covered[section], end)
-        told = Counter({place: size for place, size in _unwind(data, sections).items() if place in owners})
-        if told.total() <= sections["size"][kinds["unwind"]].sum():  # else tools have made it what it cannot say
-            for place, size in told.items():
+            found[owner, kind_of[section]] += max(0, -backwards - max(start, covered[section]))
+            covered[section] = max(covered[section], -backwards)
+        unwind = {place: size for place, size in _unwind(data, sections).items() if place in owners}
+        if sum(unwind.values()) <= totals["unwind"]:  # else tools have made it what it cannot say
+            for place, size in unwind.items():
                 found[owners[place], "unwind"] += size
-    for kind, numbers in kinds.items():
-        rest = int(sections["size"][numbers].sum()) - sum(size for (_, of), size in found.items() if of == kind)
-        found[REST[kind], kind] = rest
+    for kind, total in totals.items():
+        found[REST[kind], kind] = total - sum(size for (_, of), size in found.items() if of == kind)
     return +found
 
 
@@ -81,7 +193,7 @@ def has_symbols(data: bytes) -> bool:
     Raises:
         ObjectError: other format, or cut short.
     """
-    return bool(np.any(read_sections(data)["type"] == _SHT_SYMTAB))
+    return bool(np.any(read_sections(data)["type"] == SHT_SYMTAB))
 
 
 def is_linked(data: bytes) -> bool:
@@ -94,42 +206,36 @@ def architecture(data: bytes) -> tuple[int, int]:
     return 32 * data[4], int.from_bytes(data[_MACHINE_AT : _MACHINE_AT + 2], "little")
 
 
-def _placed(data: bytes, sections: np.ndarray, counted: dict[int, str]) -> Iterator[tuple[int, int, int, str]]:
-    """Section, start and end in it, and name of each symbol with a size in one of some sections."""
-    for table in sections[sections["type"] == _SHT_SYMTAB]:
-        symbols = read_symbols(data, table)
-        kinds = symbols["info"] & 15
-        of_interest = np.isin(kinds, (_NO_TYPE, _OBJECT, _FUNCTION, _INDIRECT)) & np.isin(symbols["shndx"], [*counted])
-        symbols, kinds = symbols[of_interest & (symbols["size"] > 0)], kinds[of_interest & (symbols["size"] > 0)]
-        value = symbols["value"].copy()
-        if architecture(data)[1] == _ARM:  # the lowest bit of a function's address tells its instruction set
-            value[kinds == _FUNCTION] &= ~np.uint64(1)
-        start = value - sections["addr"][symbols["shndx"]]  # modulo 2^64; what lies before the section is far behind it
-        room = sections["size"][symbols["shndx"]]
-        inside = start < room
-        end = np.where(inside, start + np.minimum(symbols["size"], room - start), 0)
-        names = symbol_names(data, sections, table, symbols)
-        for keep, section, first, last, name in zip(
-            inside.tolist(), symbols["shndx"].tolist(), start.tolist(), end.tolist(), names, strict=True
-        ):
-            if keep and name:
-                yield section, first, last, name.decode(errors="replace")
+def _placed(data: bytes, sections: np.ndarray, counted: Mapping[int, str]) -> Iterator[tuple[int, int, int, str]]:
+    """Section, start, negative end and name of each symbol with a size in one of some sections.
+
+    Their order is that of the sections and of starts there, the longest of a place first.
+    """
+
+    def wanted(symbols: np.ndarray) -> np.ndarray:
+        is_placed = np.isin(symbols["shndx"], [*counted]) & (symbols["size"] > 0)
+        return np.isin(symbols["info"] & 15, (STT_NOTYPE, STT_OBJECT, *FUNCTIONS)) & is_placed
+
+    starts, sizes = sections["addr"].tolist(), sections["size"].tolist()
+    is_arm = architecture(data)[1] == _ARM
+    for symbol in named_symbols(data, sections, wanted):
+        start = _address(symbol, is_arm) - starts[symbol.section]
+        if symbol.name and 0 <= start < sizes[symbol.section]:
+            end = min(start + symbol.size, sizes[symbol.section])
+            yield symbol.section, start, -end, symbol.name.decode(errors="replace")
 
 
-def _order(placed: tuple[int, int, int, str]) -> tuple[int, int, int, str]:
-    """From the start of each section, the longest of a place first."""
-    section, start, end, name = placed
-    return section, start, -end, name
+def _address(symbol: Symbol, is_arm: bool) -> int:
+    """On ARM, the lowest bit of a function's address names its instruction set."""
+    return symbol.value & ~1 if is_arm and symbol.info & 15 == STT_FUNC else symbol.value
 
 
 def _unwind(data: bytes, sections: np.ndarray) -> Counter[tuple[int, int]]:
     """Bytes of unwind entries by section and place in it where their function begins."""
-    found: Counter[tuple[int, int]] = Counter()
     if not is_linked(data):
-        for section, offset, size in unwind_entries(data).tolist():
-            found[section, offset] += size
-        return found
-    code = np.flatnonzero(sections["flags"] & SHF_EXECINSTR)
+        return unwind_by_function(data)
+    found: Counter[tuple[int, int]] = Counter()
+    code = np.flatnonzero(is_code(sections))
     places = list(zip(code.tolist(), sections["addr"][code].tolist(), sections["size"][code].tolist(), strict=True))
     for address, size in unwind_by_address(data, sections).items():
         for number, start, length in places:

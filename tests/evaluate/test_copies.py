@@ -17,9 +17,10 @@ from mlgo.host.session import compile_plain
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks
-from mlgo.objects.comdat import comdat_groups, deduplicated_text
+from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import read_sections, text_size
 from mlgo.pool.trees import ReplayStore
+from tests.fakes.elf import deduplicated_text
 
 NAMES = ("paths.cpp", "order.cpp", "spanning.cpp")
 MODULES = [Module("graph", name, "c++", "test", f"{number}" * 64) for number, name in enumerate(NAMES)]

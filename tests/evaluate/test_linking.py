@@ -14,7 +14,7 @@ from mlgo.evaluate.shipped import Linking, bytes_by_kind, measure_programs, obje
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import read_sections, text_size
-from mlgo.objects.functions import FunctionExtent
+from mlgo.objects.symbols import FunctionExtent
 from tests.host.test_linker import FIRST, linked_text
 
 MODULES = [Module("graph", f"{name}.cpp", "c++", "test", "") for name in ("paths", "order", "spanning")]

@@ -1,6 +1,7 @@
 """ELF objects by hand, from the section header layout of the ELF-64 specification."""
 
 import struct
+from collections.abc import Iterable
 
 WRITE, ALLOC, EXEC = 1, 2, 4
 NULL, PROGBITS, NOBITS = 0, 1, 8
@@ -42,3 +43,13 @@ def elf_object(
         *(1, 62, 1, 0, 0, 64 + len(contents), 0, 64, 0, 0, 64, 0 if count_in_first else number, strings),
     )
     return header + contents + first + b"".join(entries)
+
+
+def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) -> int:
+    """Berkeley text of several objects in bytes, with the first copy of each COMDAT group, as a linker keeps it."""
+    kept: set[bytes] = set()
+    total = 0
+    for text_bytes, groups in objects:
+        total += text_bytes - sum(size for signature, size in groups if signature in kept)
+        kept.update(signature for signature, _ in groups)
+    return total

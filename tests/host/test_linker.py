@@ -6,8 +6,9 @@ from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.linker import link
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
-from mlgo.objects.comdat import comdat_groups, deduplicated_text
+from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import executable_size, read_sections, text_size
+from tests.fakes.elf import deduplicated_text
 
 # Two instances with the same code; noinline keeps both as functions, in groups of their own.
 HEADER = """

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
 from mlgo.host.session import compile_plain
-from mlgo.objects.comdat import comdat_groups, deduplicated_text, shared_text
+from mlgo.objects.comdat import comdat_groups, shared_text
 from mlgo.objects.elf import read_sections, text_size
-from tests.fakes.elf import ALLOC, EXEC, PROGBITS, WRITE, elf_object
+from tests.fakes.elf import ALLOC, EXEC, PROGBITS, WRITE, deduplicated_text, elf_object
 from tests.objects.test_unwind import unwind_by_readelf
 
 GROUP, SYMTAB, STRTAB = 17, 2, 3

@@ -1,13 +1,11 @@
 """Sizes of ELF objects, against objects made by hand."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
 from mlgo.host.session import compile_plain
-from mlgo.objects.elf import SYMBOL64, function_bytes
 from mlgo.objects.measures import Compiled
 from mlgo.objects.measures.built_in import EXEC, TEXT
 from tests.fakes.elf import ALLOC, NOBITS, NULL, PROGBITS, WRITE, elf_object
@@ -128,28 +126,3 @@ def test_damage_is_either_harmless_or_an_object_error(position, value):
         object_size(bytes(whole))
     except ObjectError:
         pass
-
-
-SYMTAB, FUNC, IFUNC, OBJECT, GLOBAL = 2, 2, 10, 1, 1 << 4
-# name, info, other, section, value, size
-SYMBOLS = [
-    (0, 0, 0, 0, 0, 0),
-    (1, FUNC, 0, 1, 0, 10),  # 10 bytes of code, padded to 16
-    (2, FUNC | GLOBAL, 0, 1, 16, 20),
-    (3, FUNC | GLOBAL, 0, 1, 16, 20),  # another name of it: once
-    (4, FUNC | GLOBAL, 0, 2, 16, 5),  # the same address in another section
-    (5, FUNC | GLOBAL, 0, 2, 16, 7),  # and a larger size there
-    (6, IFUNC | GLOBAL, 0, 2, 0, 3),
-    (7, FUNC | GLOBAL, 0, 0, 0, 100),  # not defined here
-    (8, OBJECT | GLOBAL, 0, 3, 0, 1000),
-]
-
-
-def test_functions_without_padding():
-    table = np.array(SYMBOLS, SYMBOL64).tobytes()
-    code = (PROGBITS, ALLOC | CODE, 48)
-    assert function_bytes(elf_object([code, code, (PROGBITS, ALLOC, 1000), (SYMTAB, 0, table, 0, 0)])) == 40
-    assert function_bytes(elf_object([code, (SYMTAB, 0, table[:24], 0, 0)])) == 0
-    assert function_bytes(elf_object([code])) == 0
-    with pytest.raises(ObjectError, match="not an ELF file"):
-        function_bytes(b"")

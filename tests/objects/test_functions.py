@@ -7,8 +7,8 @@ import pytest
 
 from mlgo.errors import RemarkError
 from mlgo.objects.elf import function_sizes, read_sections, text_size
-from mlgo.objects.functions import bytes_by_function
 from mlgo.objects.remarks import read_calls
+from mlgo.objects.symbols import bytes_by_function
 
 SOURCE = """
 static int twice(int x) { return 2 * x + 1; }

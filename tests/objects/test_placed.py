@@ -7,7 +7,7 @@ import pytest
 from mlgo.host.linker import LinkedFile, link, link_and_place, measure_file, shipped_sizes
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
-from mlgo.objects.functions import function_extents
+from mlgo.objects.symbols import function_extents
 from tests.conftest import FLAGS
 
 MAIN = "int twice(int); int main(int count) { return twice(count) + 1; }"

@@ -6,12 +6,173 @@ docs/adding-a-measure.md.
 """
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 
+import numpy as np
+
 from mlgo.errors import ConfigError
-from mlgo.objects.measures.base import FAILED_REWARD, Compiled, Measure, Scores, Words, known_score, relative_reward
-from mlgo.objects.measures.built_in import TEXT
+from mlgo.objects.comdat import comdat_groups
+from mlgo.objects.remarks import SpillCosts
+from mlgo.objects.sections import read_sections
+
+FAILED_REWARD = -1.0
+"""What a module that fails to compile counts in a validation: as if it had doubled in size."""
+
+
+Scores = Mapping[str, int | float | None]
+"""What a compile came to, by the names of measures; None where it is not known."""
+
+
+def known_score(scores: Scores, name: str) -> float:
+    """One score.
+
+    Raises:
+        ValueError: it is not known.
+    """
+    value = scores[name]
+    if value is None:
+        raise ValueError(f"{name} of this compile is not known")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a compile left behind, for measures to read.
+
+    Attributes:
+        data: the object file.
+        functions: what register allocation cost each function; None where the decisions come before it.
+        num_copies: modules of the project that carry a COMDAT group, by signature; None where that is not known.
+        instructions: what the program executes that the object was linked to; None where it was not run.
+    """
+
+    data: bytes
+    functions: tuple[SpillCosts, ...] | None = None
+    num_copies: Mapping[bytes, int] | None = None
+    instructions: int | None = None
+
+    @cached_property
+    def sections(self) -> np.ndarray:
+        """The object's section headers, structured [num_sections], see `elf.SECTION`."""
+        return read_sections(self.data)
+
+    @cached_property
+    def groups(self) -> list[tuple[bytes, int]]:
+        """Signature and text in bytes of each COMDAT group."""
+        return comdat_groups(self.data)
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a report speaks of a measure.
+
+    Attributes:
+        title: name, as in "change in text".
+        definition: what it is, in sentences.
+        subject: what is compared, at the beginning of a sentence.
+        unit: what it is counted in, as in "fewer bytes".
+        fewer: "fewer" or "less", whichever goes with the unit.
+        smaller: what a policy makes that lowers it, as in "makes the code smaller".
+        larger: what a policy makes that raises it.
+    """
+
+    title: str
+    definition: str
+    subject: str = "Size"
+    unit: str = "bytes"
+    fewer: str = "fewer"
+    smaller: str = "the code smaller"
+    larger: str = "the code larger"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One number by which compiles are compared. Less is better, always.
+
+    Attributes:
+        name: of its columns and of ``compile.objective``.
+        words: of the report.
+        quantity: what it counts, for the schemas of tables.
+        meaning: of the column of a single compile.
+        read: reads it from a compile; None where such compiles do not have it.
+        unit: of its columns; empty for weighted sums.
+        is_integer: integers or floats.
+        offset: added to scores before they are compared. Where scores can be near 0, a little more or less would
+            otherwise count as a hundred percent.
+        of_function: reads it from what one function cost, where a module's score is the sum over functions that are
+            decided one by one. Credit and response trees are then by function.
+        of_program: meaning of the sum over the objects of a program; empty where sums of it are not told.
+        needs_copies: it depends on what other modules of the project carry.
+        of_run: it is known where the object was linked to a program that was run.
+        version: raised when the same compile gives another score than before, so that remembered ones are not used.
+        quantity_of_baseline: as ``quantity``, where columns of the heuristic's scores say it in other words.
+    """
+
+    name: str
+    words: Words
+    quantity: str
+    meaning: str
+    read: Callable[[Compiled], int | float | None]
+    unit: str = "bytes"
+    is_integer: bool = True
+    offset: float = 0.0
+    of_function: Callable[[SpillCosts], float] | None = None
+    of_program: str = ""
+    needs_copies: bool = False
+    of_run: bool = False
+    version: int = 1
+    quantity_of_baseline: str = ""
+
+    @property
+    def is_by_function(self) -> bool:
+        """Whether it is a sum over functions, not a size of the whole object."""
+        return self.of_function is not None
+
+    @property
+    def is_of_object(self) -> bool:
+        """Whether the object file alone tells it."""
+        return not (self.is_by_function or self.needs_copies or self.of_run)
+
+    def of_functions(self, functions: Iterable[SpillCosts]) -> float:
+        """Score of a module whose functions cost this; the order of the additions decides its last bits.
+
+        Raises:
+            ValueError: it is not a sum over functions.
+        """
+        if self.of_function is None:
+            raise ValueError(f"{self.name} is not known: only what functions cost is")
+        return float(sum(map(self.of_function, functions)))
+
+    def told(self, scores: Scores) -> str:
+        """A score in words, such as "160 bytes of text"."""
+        return f"{scores[self.name]} {self.words.unit} of {self.words.title}"
+
+    def reward(self, score: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+        """Gain over the baseline, float64 [...]; see `relative_reward`."""
+        return relative_reward(score, baseline, self.offset)
+
+
+def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0) -> np.ndarray:
+    """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent less.
+
+    With an offset it is ``-log((score + offset) / (baseline + offset))``, next to the same for small changes. Scores
+    that need an offset can be a multiple of their baseline, and one such module would outweigh all others in a mean;
+    the mean of logarithms is what the geometric mean of a report is made of.
+
+    Args:
+        score: float64 [...], raw cost under the policy; NaN where the compile failed.
+        baseline: float64 [...], raw cost under the built-in heuristic; above 0 without an offset.
+        offset: added to both, see `Measure`.
+
+    Returns:
+        float64 [...], NaN where ``score`` is.
+    """
+    if not offset:
+        return 1.0 - score / baseline
+    return -np.log((score + offset) / (baseline + offset))
 
 
 def _defined() -> dict[str, Measure]:
@@ -27,7 +188,7 @@ def _defined() -> dict[str, Measure]:
 MEASURES: dict[str, Measure] = _defined()
 """All measures by name, in the order of their columns."""
 
-DEFAULT = TEXT
+DEFAULT = MEASURES["text_bytes"]
 """What counts where nothing else is chosen."""
 
 
@@ -39,11 +200,7 @@ def get_measure(name: str) -> Measure:
 
 
 def names(which: Callable[[Measure], bool] = lambda measure: True) -> tuple[str, ...]:
-    """Names of some measures as users see them: `DEFAULT` first, then the others.
-
-    Args:
-        which: says of each whether it is wanted.
-    """
+    """Names of the measures that are ``which``, as users see them: `DEFAULT` first, then the others."""
     chosen = sorted(filter(which, MEASURES.values()), key=lambda measure: measure is not DEFAULT)
     return tuple(measure.name for measure in chosen)
 
@@ -65,29 +222,5 @@ def read_scores(compiled: Compiled) -> dict[str, int | float | None]:
 
 
 def scores_of(row: Scores, prefix: str = "") -> dict[str, int | float | None]:
-    """What a table's row holds of all measures, None for those that are no column of it.
-
-    Args:
-        row: values by column.
-        prefix: of the columns' names.
-    """
+    """What a table's row holds of all measures, None for those that are no column of it; columns may have a prefix."""
     return {name: row.get(prefix + name) for name in MEASURES}
-
-
-__all__ = [
-    "DEFAULT",
-    "FAILED_REWARD",
-    "MEASURES",
-    "SIZES",
-    "SIZES_VERSION",
-    "Compiled",
-    "Measure",
-    "Scores",
-    "Words",
-    "get_measure",
-    "known_score",
-    "names",
-    "read_scores",
-    "relative_reward",
-    "scores_of",
-]

@@ -2,7 +2,7 @@
 
 from mlgo.objects.comdat import shared_text
 from mlgo.objects.elf import executable_size, text_size
-from mlgo.objects.measures.base import Compiled, Measure, Words
+from mlgo.objects.measures import Compiled, Measure, Words
 from mlgo.objects.remarks import SpillCosts
 
 
@@ -66,15 +66,11 @@ INSTRUCTIONS = Measure(
 )
 
 
-LOAD_WEIGHT, STORE_WEIGHT, COPY_WEIGHT = 4.0, 1.0, 0.2
-"""Weights of llvm/lib/CodeGen/RegAllocScore.cpp."""
-
-
 def _of_function(costs: SpillCosts) -> float:
-    """One figure: loads weigh 4, stores 1, copies 0.2."""
+    """Loads weigh 4, stores 1, copies 0.2, as in llvm/lib/CodeGen/RegAllocScore.cpp."""
     loads = costs.reloads_cost + costs.folded_reloads_cost
     stores = costs.spills_cost + costs.folded_spills_cost
-    return LOAD_WEIGHT * loads + STORE_WEIGHT * stores + COPY_WEIGHT * costs.copies_cost
+    return 4.0 * loads + 1.0 * stores + 0.2 * costs.copies_cost
 
 
 def _read(compiled: Compiled) -> float | None:
