@@ -404,7 +404,8 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[G
 def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
     """By how much one contender's total, geometric mean and median gain exceed another's, with intervals.
 
-    A resample has the same projects and the same seeds of both. Shapes are those of `gains`.
+    A resample has the same projects and the same seeds of both. Arrays are as of `gains`: float64 [num_seeds,
+    num_projects] of each contender, float64 [num_projects] before.
     """
     if not len(before):
         return [Gain()] * 3

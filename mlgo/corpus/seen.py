@@ -195,7 +195,7 @@ def shares(bodies: pa.Table, kinds: np.ndarray) -> dict[str, int]:
 
     Args:
         bodies: ``artifacts.BODIES``.
-        kinds: what `SeenBodies.kinds` gives for it.
+        kinds: what `SeenBodies.kinds` gives for it, int8 [num_rows].
     """
     first: dict[tuple[str, str, int], int] = {}
     copies = zip(*(bodies[name].to_pylist() for name in ("project", "function", "body")), strict=True)

@@ -181,6 +181,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
         return sample(units, most, context.seed, "cse", context.order.learner.name, number)
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
+        """See `Compiles.rewards`."""
         work = partial(rollout.greedy, policy=self.policy, weights=candidates)
         found = self.pool.map(work, names_of(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]

@@ -222,6 +222,7 @@ class ModuleCompiles(Compiles[ScoredModule]):
         return self._drawn[1]
 
     def rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool = True) -> np.ndarray:
+        """See `Compiles.rewards`."""
         objective, quarantine = self._context.objective, self._quarantine if counted else None
         return candidate_rewards(self.host, self.policy, candidates, instances, self.bitcode, objective, quarantine)
 

@@ -114,7 +114,7 @@ def chart(
 
 
 def central_range(values: Sequence[np.ndarray], centre: float = 0.0, least: float = 1.0) -> list[float]:
-    """Range of an axis that holds 96 percent of the values of every series, with a margin, and the centre."""
+    """Range of an axis that holds 96 percent of the values of every series, [num_values], a margin, and the centre."""
     ends = [float(np.percentile(one, q)) for one in values if len(one) for q in (2, 98)]
     low, high = min([centre - least, *ends]), max([centre + least, *ends])
     margin = 0.05 * (high - low)
