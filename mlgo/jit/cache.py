@@ -16,7 +16,7 @@ from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.jit.compiler import ChoiceCompiler
 from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome, Outcomes
-from mlgo.pool.records import RecordFile, packed, unpacked
+from mlgo.pool.records import RecordFile, outdated_keys, packed, unpacked
 
 CACHE_SUFFIX = ".choices"
 KEY_NAME = "choices.json"
@@ -237,15 +237,7 @@ def caches(root: Path) -> list[CompileCache]:
 
 def outdated_caches(root: Path) -> list[Path]:
     """Folders under ``root`` whose files no run of this version will read."""
-    found = []
-    for path in sorted(root.glob(f"*/{KEY_NAME}")):
-        try:
-            current = _is_current(_read_key(path))
-        except ArtifactError:
-            current = False
-        if not current:
-            found.append(path.parent)
-    return found
+    return outdated_keys(root, KEY_NAME, lambda path: _is_current(_read_key(path)))
 
 
 def _read_key(path: Path) -> Key:

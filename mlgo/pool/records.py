@@ -212,6 +212,19 @@ def prune(root: Path, max_bytes: int) -> list[Path]:
     return deleted
 
 
+def outdated_keys(root: Path, name: str, is_current: Callable[[Path], bool]) -> list[Path]:
+    """Folders of keys under ``root`` whose files this version does not read, by the file of this name in each."""
+    found = []
+    for path in sorted(root.glob(f"*/{name}")):
+        try:
+            current = is_current(path)
+        except ArtifactError:
+            current = False
+        if not current:
+            found.append(path.parent)
+    return found
+
+
 def delete_key(folder: Path) -> None:
     """Delete all files of one key."""
     for path in folder.iterdir():

@@ -19,7 +19,7 @@ from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import SIZES_VERSION
-from mlgo.pool.records import RecordFile
+from mlgo.pool.records import RecordFile, outdated_keys
 from mlgo.pool.trees.module import Growth, ModuleTrees, visits_of
 from mlgo.pool.trees.record import (
     MAGIC,
@@ -291,12 +291,4 @@ def _read_key(path: Path) -> TreeKey:
 
 def outdated_folders(root: Path) -> list[Path]:
     """Folders under ``root`` whose trees no run of this version will read: of other files, or measured otherwise."""
-    found = []
-    for path in sorted(root.glob(f"*/{KEY_NAME}")):
-        try:
-            current = _is_current(_read_key(path))
-        except ArtifactError:
-            current = False
-        if not current:
-            found.append(path.parent)
-    return found
+    return outdated_keys(root, KEY_NAME, lambda path: _is_current(_read_key(path)))
