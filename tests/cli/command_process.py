@@ -10,36 +10,23 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
-SOURCE = Path(__file__)
+from tests.line_process import LineProcess
+
+REPOSITORY = Path(__file__).parents[2]
 
 
-class CommandProcess:
-    """Starts with its first command."""
-
+class CommandProcess(LineProcess):
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        super().__init__([sys.executable, "-m", "tests.cli.command_process"], REPOSITORY)
 
     def run(
         self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
         """Run ``mlgo`` with arguments in a folder."""
-        if self._process is None:
-            program = [sys.executable, "-P", SOURCE]
-            self._process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with tempfile.TemporaryDirectory() as outputs:
             said, errors = (Path(outputs) / name for name in ("stdout", "stderr"))
-            request = [arguments, str(folder), environment, str(said), str(errors)]
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            answer = self._process.stdout.readline()
-            assert answer, f"the process has died with status {self._process.wait()}"
-            return subprocess.CompletedProcess(arguments, int(answer), said.read_text(), errors.read_text())
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.communicate(timeout=30)
+            status = int(self.ask([arguments, str(folder), environment, str(said), str(errors)]))
+            return subprocess.CompletedProcess(arguments, status, said.read_text(), errors.read_text())
 
 
 def _serve() -> list[str]:
