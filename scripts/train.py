@@ -15,7 +15,8 @@ from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
 from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
 from mlgo.cli.program import run_program
-from mlgo.learn.context import TrainOrder, train
+from mlgo.learn.context import TrainOrder
+from mlgo.learn.driver import train
 from mlgo.learn.progress import Limits
 
 

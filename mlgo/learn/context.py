@@ -14,9 +14,9 @@ import numpy as np
 
 from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
 from mlgo.base.files import file_sha256
-from mlgo.base.registry import PROBLEMS, Kind, Learner
+from mlgo.base.registry import Kind, Learner
 from mlgo.base.scratch import shared_folder
-from mlgo.errors import ConfigError, TrialPruned
+from mlgo.errors import TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.action_space import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trained
@@ -57,24 +57,6 @@ class TrainOrder:
     languages: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
     started: float = field(default_factory=time.monotonic)
-
-
-def train(order: TrainOrder) -> None:
-    """Train a policy and write it, its history and its failures. Goes on where an earlier session was stopped."""
-    context = open_context(order)
-    context.write(order.learner.train(context))
-
-
-def open_context(order: TrainOrder) -> "TrainContext[Any]":
-    """The surroundings of a training, by the kind of its task."""
-    from mlgo.learn.choices import ChoiceContext  # both build on this module
-    from mlgo.learn.modules import ModuleContext
-
-    task = order.settings.value("task")
-    kind = PROBLEMS.get(task).kind
-    if kind not in order.learner.sections:
-        raise ConfigError(f"learner {order.learner.name} does not learn task {task}")
-    return ChoiceContext(order) if kind == "choices" else ModuleContext(order)
 
 
 SectionType = TypeVar("SectionType", bound=Section)

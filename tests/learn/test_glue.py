@@ -15,8 +15,9 @@ from mlgo.host.actions import Subset
 from mlgo.learn.base import SampledCompile, State, Trajectory
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.context import Compiles, TrainContext, TrainOrder, open_context, train
+from mlgo.learn.context import Compiles, TrainContext, TrainOrder
 from mlgo.learn.cost import read_cost
+from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal.loop import MarginalState
 from mlgo.learn.modules import ModuleContext
 from mlgo.learn.progress import TrainingProgress
@@ -323,7 +324,7 @@ def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
 def test_the_driver_opens_the_context_of_the_task_and_writes_all(tmp_path, monkeypatch):
     assert type(open_context(order(tmp_path, "es"))) is ChoiceContext
     assert type(open_context(order(tmp_path, "es", "inline-size"))) is ModuleContext
-    monkeypatch.setattr("mlgo.learn.modules.ModuleContext", ToyModules)
+    monkeypatch.setattr("mlgo.learn.driver.ModuleContext", ToyModules)
     write_home(tmp_path / "home")
     train(module_order(tmp_path / "home", "es", tmp_path / "es-s0", generations=1))
     files = ["failures.parquet", "history.csv", "policy.json", "weights.npy"]
