@@ -1,7 +1,6 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +205,10 @@ def exploring_jobs(
             flips = max(rng.uniform(0.0, flip_share), min(0.5, min_flips / one.num_questions))
             warmth, luck = rng.uniform(0.0, temperature), int(rng.integers(2**62))
             advisor = ExploringAdvisor(variants[i % len(variants)], warmth, flips, luck) if i else policy
-            job = CompileJob(key, bitcode[key], advisor, record=True, sha256=one.module.sha256)
-            jobs.append(replace(job, with_credit=with_credit, read=read))
+            sha256 = one.module.sha256
+            jobs.append(
+                CompileJob(key, bitcode[key], advisor, record=True, sha256=sha256, with_credit=with_credit, read=read)
+            )
     return jobs
 
 
