@@ -41,9 +41,9 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.pool import LocalBackend, Pool, WorkerLost
-from mlgo.pool.backend import MakeHandler
 from mlgo.pool.nested import NestedBackend, serve_workers
 from mlgo.pool.schedule import TURN_S
+from mlgo.pool.worker import MakeHandler
 
 WAYS = ("dedicated", "shared")
 """Each experiment on its part of the workers; all experiments on all workers."""

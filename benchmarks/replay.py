@@ -29,7 +29,7 @@ from mlgo.learn.es.directions import Coordinates
 from mlgo.learn.es.loop import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 @dataclass(frozen=True)

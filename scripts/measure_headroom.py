@@ -32,7 +32,7 @@ from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy
 from mlgo.pool.records import prune
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from mlgo.corpus.store import bitcode_hashes
 from mlgo.jit.cache import outdated_caches
 from mlgo.pool.records import delete_key, record_files
-from mlgo.pool.trees import outdated_folders
+from mlgo.pool.tree_store import outdated_folders
 
 UNUSED_DAYS = 30
 """Response trees that were not read or written for longer are left over."""

@@ -36,9 +36,11 @@ from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.jit.cache import CompileCache, caches, figures, outcomes_table
 from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.objects.measures import MEASURES
+from mlgo.pool.module_trees import ModuleTrees, visits_of
 from mlgo.pool.records import prune
-from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, stores, visits_of
-from mlgo.pool.trees.export import compiles_schema, compiles_table
+from mlgo.pool.response_tree import ModuleLeaf
+from mlgo.pool.tree_store import ReplayStore, stores
+from mlgo.pool.tree_tables import compiles_schema, compiles_table
 
 _EXAMPLES = {
     "stats": """

@@ -38,7 +38,7 @@ from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from mlgo.objects.measures import get_measure
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 class CompileEnv(gymnasium.Env[Observation, Any]):

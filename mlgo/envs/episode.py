@@ -19,7 +19,8 @@ from mlgo.host.log import Header
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.task import Responder, Task
 from mlgo.host.toolchain import Toolchain
-from mlgo.pool.trees import ReplayStore, Walk
+from mlgo.pool.response_tree import Walk
+from mlgo.pool.tree_store import ReplayStore
 
 Observation = dict[str, np.ndarray]
 """Features by name."""

@@ -21,7 +21,7 @@ from mlgo.host.tasks.ir2vec import OLDEST_LLVM
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
 from mlgo.pool import Hint, Pool, WorkerLost, open_pool
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 _SLACK_S = 60.0
 """What a job may take besides its compile: reading trees, a busy machine. A compile has deadlines of its own."""

@@ -15,7 +15,9 @@ from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ModuleLeaf, ModuleTrees, ReplayStore, Walk
+from mlgo.pool.module_trees import ModuleTrees
+from mlgo.pool.response_tree import ModuleLeaf, Walk
+from mlgo.pool.tree_store import ReplayStore
 
 if TYPE_CHECKING:  # workers read episodes, and hold no Arrow
     from mlgo.corpus.store import Module

@@ -32,7 +32,8 @@ from mlgo.objects.measures import SIZES, Scores
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import StoredPolicy
-from mlgo.pool.trees import ModuleLeaf, ReplayStore
+from mlgo.pool.response_tree import ModuleLeaf
+from mlgo.pool.tree_store import ReplayStore
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
 """1 where the callee is local to the module and this call is its only use, so that inlining removes the callee

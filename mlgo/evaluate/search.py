@@ -26,7 +26,7 @@ from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 Functions = frozenset[int]
 """Hashes of names, see `Credit.names`."""

@@ -34,7 +34,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.pool.records import prune
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:

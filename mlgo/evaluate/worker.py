@@ -18,7 +18,8 @@ from mlgo.host.program import ProgramRunner
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.task import Advisor, Guard, PureAdvisor, Task, get_task
 from mlgo.host.toolchain import Toolchain
-from mlgo.pool.trees import ReplayStore, ResponseTree, TreeKey, Walk
+from mlgo.pool.response_tree import ResponseTree, Walk
+from mlgo.pool.tree_store import ReplayStore, TreeKey
 
 
 @dataclass(frozen=True)

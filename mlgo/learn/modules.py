@@ -44,7 +44,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import normalisation
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 class ModuleContext(TrainContext[ScoredModule]):

@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.scratch import sweep_abandoned
-from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Raised
 from mlgo.pool.cores import warn_without_affinity
+from mlgo.pool.pool import Answered, Backend, Event, Gone
 from mlgo.pool.schedule import WorkerName
-from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel
+from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel, MakeHandler, Message, Raised
 
 _STOP_TIMEOUT_S = 5.0
 
 
 class LocalBackend(Backend):
-    """Processes of this machine, see `mlgo.pool.backend.Backend`.
+    """Processes of this machine, see `Backend`.
 
     Args:
         make_handler: see `MakeHandler`.
@@ -180,7 +180,7 @@ class LocalWorker:
 
 
 class SerialBackend(Backend):
-    """Handlers that run one after another in this process, see `mlgo.pool.backend.Backend`.
+    """Handlers that run one after another in this process, see `Backend`.
 
     A handler is made with the first job. What kills a worker kills the caller here, and a running job cannot be
     cancelled.

@@ -14,11 +14,12 @@ from typing import Any
 from mlgo.base.files import write_text
 from mlgo.base.scratch import Closing
 from mlgo.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
-from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Status
 from mlgo.pool.cluster import LOCAL_INSTEAD, Inbox, connect, disconnect, is_listening, on_this_machine
 from mlgo.pool.local import WorkerEnvironment
-from mlgo.pool.nesting import PROTOCOL, NestingWorker
+from mlgo.pool.nesting import PROTOCOL, NestingWorker, Status
+from mlgo.pool.pool import Answered, Backend, Event, Gone
 from mlgo.pool.schedule import TURN_S, WorkerName
+from mlgo.pool.worker import MakeHandler, Message
 
 ADDRESS_FILE = Path("data/work/workers.address")
 """Where a nesting worker on a cluster of its own leaves the address of that; relative to the working folder."""
@@ -34,7 +35,7 @@ _REMEDY = f"start them with 'mlgo workers serve', {LOCAL_INSTEAD}"
 
 
 class NestedBackend(Backend):
-    """Proxies of workers that a `NestingWorker` hosts, see `mlgo.pool.backend.Backend`.
+    """Proxies of workers that a `NestingWorker` hosts, see `Backend`.
 
     Its pool should have a worker on each core (``num_cores``), since a worker stays where its first job found it. Each
     holds a second message, so that an experiment whose turn it is goes on without a gap, see `mlgo.pool.schedule`.

@@ -15,11 +15,13 @@ from typing import Any
 from mlgo import __version__
 from mlgo.base.scratch import sweep_abandoned
 from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
-from mlgo.pool.backend import MakeHandler, NotMade, Raised, Status
 from mlgo.pool.cores import reserve_core, warn_without_affinity
 from mlgo.pool.local import LocalWorker, WorkerEnvironment
 from mlgo.pool.schedule import TURN_S, FairShare
-from mlgo.pool.worker import Cancel
+from mlgo.pool.worker import Cancel, MakeHandler, NotMade, Raised
+
+Status = dict[str, Any]
+"""Plain values that are shown to the user."""
 
 PROTOCOL = 3
 """Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""

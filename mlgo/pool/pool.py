@@ -3,15 +3,13 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from mlgo.base.config import WorkersConfig
 from mlgo.base.scratch import Closing
-from mlgo.pool.backend import Answered, Backend, Gone, MakeHandler, Raised
-from mlgo.pool.local import LocalBackend, SerialBackend
-from mlgo.pool.schedule import AT_ONCE_S, Hint, Schedule, ScheduledJob, WorkerName, message_size, next_wanted
+from mlgo.pool.schedule import AT_ONCE_S, MOST, Hint, Schedule, ScheduledJob, WorkerName, message_size, next_wanted
+from mlgo.pool.worker import Message, Raised
 
 JobType = TypeVar("JobType")
 ResultType = TypeVar("ResultType")
@@ -22,6 +20,89 @@ LOOKAHEAD = 10_000
 _CANCEL_GRACE_S = 5.0
 _NEVER = float("inf")
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A worker has answered a message.
+
+    Attributes:
+        results: by the ticket of the job, what the handler returned, or `Raised`; at least one.
+        left: tickets of jobs that were not begun, since others took long; somebody else may do them.
+    """
+
+    worker: WorkerName
+    results: Mapping[int, Any]
+    left: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class Gone:
+    """A worker has died, with all messages that it held.
+
+    Attributes:
+        exit_code: of its process, negative for a signal; None where it is not known.
+        overdue: it was ended since the first of these messages took too long.
+    """
+
+    worker: WorkerName
+    exit_code: int | None = None
+    reason: str = ""
+    overdue: bool = False
+
+
+Event = Answered | Gone
+
+
+class Backend(Protocol):
+    """Workers of one kind: how they are started, reached and ended.
+
+    A worker does its jobs in the order in which they were sent.
+
+    Attributes:
+        depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
+    """
+
+    depth: int = 1
+    most: int = MOST
+    _num_started: int = 0
+
+    def start(self) -> WorkerName:
+        """Make a place for one more worker, which starts now or with its first job; gives its name."""
+        self._num_started += 1
+        return self._num_started
+
+    def ready(self, worker: WorkerName) -> bool:
+        """Whether jobs sent now would be started soon; False while a machine for it is being found."""
+        return True
+
+    def send(self, worker: WorkerName, jobs: Message) -> None:
+        """Hand over jobs. A worker that cannot be reached is reported by `wait`."""
+        ...
+
+    def cancel(self, worker: WorkerName, ticket: int) -> None:
+        """Have a job ended soon, if it is being done and the handler can end it, or left; returns at once."""
+        return
+
+    def wait(self, timeout_s: float | None) -> Sequence[Event]:
+        """Events since the last call; waits for the first.
+
+        Args:
+            timeout_s: how long; None for as long as it takes. When time runs out there are none.
+        """
+        ...
+
+    def idle(self) -> None:
+        """All jobs are done, and it is not known when others come; what workers keep warm may stay."""
+        return
+
+    def kill(self, worker: WorkerName) -> None:
+        """End a worker and whatever it runs, without waiting for its job; no events of it come any more."""
+        ...
+
+    def close(self) -> None:
+        """End all workers and remove what they leave behind."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -301,33 +382,3 @@ def _culprit(sent: _Sent[JobType]) -> ScheduledJob[JobType] | None:
 def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[ScheduledJob[JobType]]:
     for sent in messages:
         yield from sent.values()
-
-
-def open_pool(
-    config: WorkersConfig, num_workers: int, make_handler: MakeHandler, *, deadline_s: float | None = None
-) -> Pool[Any, Any]:
-    """Open the pool that the configuration names.
-
-    Args:
-        config: where workers run.
-        num_workers: how many, unless the configuration says.
-        make_handler: see `MakeHandler`.
-        deadline_s: time that a job may take.
-    """
-    wanted = config.num_workers or num_workers
-    backend: Backend
-    if config.kind == "serial":
-        backend, wanted = SerialBackend(make_handler), 1
-    elif config.kind == "ray":
-        from mlgo.pool.ray_backend import RayBackend  # Ray is an extra
-
-        backend = RayBackend(make_handler, config)
-        wanted = config.num_workers or backend.num_cpus
-    elif config.kind == "nested":
-        from mlgo.pool.nested import NestedBackend
-
-        backend = NestedBackend(config.address, make_handler, deadline_s)
-        return Pool(backend, config.num_workers or backend.num_cores, retries=config.retries)
-    else:
-        backend = LocalBackend(make_handler)
-    return Pool(backend, wanted, retries=config.retries, deadline_s=deadline_s)

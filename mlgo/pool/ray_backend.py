@@ -10,7 +10,6 @@ from typing import Any
 
 from mlgo.base.config import WorkersConfig
 from mlgo.errors import WorkerError
-from mlgo.pool.backend import Answered, Backend, Event, Gone, MakeHandler, Message, Raised
 from mlgo.pool.cluster import (
     LOCAL_INSTEAD,
     Inbox,
@@ -21,8 +20,10 @@ from mlgo.pool.cluster import (
     on_this_machine,
     versions,
 )
+from mlgo.pool.pool import Answered, Backend, Event, Gone
 from mlgo.pool.ray_worker import FileSource, RayWorker, pack
 from mlgo.pool.schedule import WorkerName
+from mlgo.pool.worker import MakeHandler, Message, Raised
 
 _END_TIMEOUT_S = 5.0
 _FILE_CALLS = 8
@@ -31,7 +32,7 @@ _MAX_FAILED_STARTS = 5
 
 
 class RayBackend(Backend):
-    """Actors of a Ray cluster, each on a CPU of its own, see `mlgo.pool.backend.Backend`.
+    """Actors of a Ray cluster, each on a CPU of its own, see `Backend`.
 
     An actor starts when there is work for it, which is what makes a cluster grow, and ends when there has been none for
     a while, so that a cluster may shrink. A node that dies takes its actors along; others take their place.

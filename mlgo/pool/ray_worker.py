@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from mlgo.base.files import content_hash, place
 from mlgo.base.scratch import leave_shared_scratch, remove_own_scratch, shared_scratch
 from mlgo.errors import MlgoError, WorkerError
-from mlgo.pool.backend import Raised
 from mlgo.pool.cluster import LOCAL_INSTEAD, versions
 from mlgo.pool.cores import claim_core
-from mlgo.pool.worker import Answer, Runner
+from mlgo.pool.worker import Answer, Raised, Runner
 
 
 class FileStamp(NamedTuple):

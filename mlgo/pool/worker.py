@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
@@ -18,9 +18,17 @@ from mlgo.base.scratch import remove_own_scratch
 from mlgo.base.threads import one_thread_each
 from mlgo.errors import WorkerError
 from mlgo.host.process import die_with_parent
-from mlgo.pool.backend import MakeHandler, Message, NotMade, Raised
 from mlgo.pool.cores import claim_core
 from mlgo.pool.schedule import AT_ONCE_S
+
+MakeHandler = Callable[[], Callable[[Any], Any]]
+"""Called once in each worker; returns the function that jobs go through. Must be picklable.
+
+The handler may have a method ``cancel()``. It does not wait for its turn: while a job runs whose result nobody wants,
+it is called on another thread, and should make the job end soon."""
+
+Message = Sequence[tuple[int, Any]]
+"""Jobs that are sent together, each after its ticket."""
 
 Answer = tuple[dict[int, Any], list[int]]
 """Results by ticket, and tickets of jobs that were left."""
@@ -30,6 +38,18 @@ ANY_CORE = -1
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 """Signals that reach neither the pool nor the worker while the worker starts."""
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Stands for the result of a job whose handler raised, which is a defect or a mistake of the user."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class NotMade(Raised):
+    """Stands for the result of every job of a worker whose handler could not be made."""
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import pytest
 
 from mlgo.cli.leftovers import delete_leftovers, find_leftovers
 from mlgo.corpus.store import load_programs, unpack_bitcode
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.corpus.test_assemble import corpus, projects
-from tests.pool.trees.test_merge import KEY
-from tests.pool.trees.toy import result
+from tests.pool.test_tree_merge import KEY
+from tests.pool.toy_trees import result
 
 __all__ = ["corpus", "projects"]
 

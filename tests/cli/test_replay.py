@@ -22,13 +22,12 @@ from mlgo.jit.labels import find_label
 from mlgo.jit.outcome import Failed
 from mlgo.jit.pool import ChoicePool
 from mlgo.pool.records import frame, read_records
-from mlgo.pool.trees import ReplayStore
-from mlgo.pool.trees.record import MAGIC
+from mlgo.pool.tree_store import MAGIC, ReplayStore
 from tests.cli.conftest import REPOSITORY
 from tests.fakes.collection import make_collection
 from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
-from tests.pool.trees.test_merge import KEY
-from tests.pool.trees.toy import result
+from tests.pool.test_tree_merge import KEY
+from tests.pool.toy_trees import result
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"

@@ -12,7 +12,7 @@ from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob, tree_key
 from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.regalloc import LIGHTEST
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.conftest import SAMPLE
 from tests.envs.conftest import EVICTING, INLINING
 

@@ -19,7 +19,7 @@ from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import read_sections, text_size
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.elf import deduplicated_text
 
 NAMES = ("paths.cpp", "order.cpp", "spanning.cpp")

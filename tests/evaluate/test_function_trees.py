@@ -17,7 +17,7 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.regalloc import DENSITY, FIRST_LEGAL, LIGHTEST
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401

@@ -19,7 +19,7 @@ from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner
 from mlgo.host.tasks.task import Setting, get_task
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ReplayStore, TreeKey
+from mlgo.pool.tree_store import ReplayStore, TreeKey
 from tests.conftest import almost
 from tests.fakes.policies import linear_policy
 from tests.pipeline.conftest import ROOT

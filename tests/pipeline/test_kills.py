@@ -13,7 +13,7 @@ import pytest
 from mlgo.base.scratch import sweep_abandoned
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.es.loop import STATES
-from mlgo.pool.trees import stores
+from mlgo.pool.tree_store import stores
 from tests.conftest import WITHIN_S, session_members
 from tests.pipeline.conftest import Checkout
 

@@ -24,7 +24,7 @@ from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.conftest import FLAGS, REPOSITORY, SAMPLE
 from tests.fakes.scores import scores
 

@@ -14,7 +14,7 @@ from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.pool import Pool, open_pool
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 from tests.conftest import REPOSITORY
 from tests.pool.clusters import GrowingCluster, TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.pool.handlers import make_misbehaving, make_reader

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.pool import LocalBackend, Pool, WorkerLost
-from mlgo.pool.backend import Raised
 from mlgo.pool.schedule import MOST, FairShare, Hint, Schedule, ScheduledJob, message_size, next_wanted
-from mlgo.pool.worker import Runner
+from mlgo.pool.worker import Raised, Runner
 from tests.pool.handlers import make_misbehaving, make_square
 
 

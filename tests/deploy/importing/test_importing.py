@@ -33,7 +33,7 @@ from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.regalloc import FIRST_LEGAL
 from mlgo.host.tasks.task import PureAdvisor, get_task
 from mlgo.policy.stored import load_policy, load_stored, model_file, save_imported
-from mlgo.pool.trees import ReplayStore, TreeKey
+from mlgo.pool.tree_store import ReplayStore, TreeKey
 from mlgo.research.commands.distill import agreement, distil, taught_questions
 from tests.conftest import SAMPLE
 

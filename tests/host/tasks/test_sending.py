@@ -12,7 +12,7 @@ from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.pool.trees import ReplayStore
+from mlgo.pool.tree_store import ReplayStore
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
 from mlgo.host.session import CompileResult
-from mlgo.pool.trees import ModuleTrees, ReplayStore, TreeKey
-from tests.pool.trees.toy import decide_by, functions_result, result
+from mlgo.pool.module_trees import ModuleTrees
+from mlgo.pool.tree_store import ReplayStore, TreeKey
+from tests.pool.toy_trees import decide_by, functions_result, result
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "m" * 64
@@ -103,7 +104,7 @@ def test_full_trees_of_functions_stay_as_they_are(tmp_path):
 
 def test_large_trees_are_written_in_parts(tmp_path, monkeypatch):
     other = filled(tmp_path / "there", result, list(range(0, 2**16, 1499)), seed=2)
-    monkeypatch.setattr("mlgo.pool.trees.store._PART_BYTES", 64)
+    monkeypatch.setattr("mlgo.pool.tree_store._PART_BYTES", 64)
     assert merged(ReplayStore(tmp_path / "here", KEY), other) == 26
     (path,) = (tmp_path / "here").rglob("*.tree")
     assert path.read_bytes().count(b"MLT3") > 5

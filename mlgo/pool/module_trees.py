@@ -20,7 +20,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Decide
 from mlgo.objects.measures import MEASURES, SIZES, scores_of
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.trees.tree import AnyLeaf, Branch, Descent, FunctionLeaf, ModuleLeaf, ResponseTree, Stretch, Walk
+from mlgo.pool.response_tree import AnyLeaf, Branch, Descent, FunctionLeaf, ModuleLeaf, ResponseTree, Stretch, Walk
 
 WHOLE_MODULE = ("",)
 """Contexts of a module that is decided as a whole."""

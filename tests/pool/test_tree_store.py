@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.host.session import CompileResult
+from mlgo.pool.module_trees import Growth
 from mlgo.pool.records import prune
-from mlgo.pool.trees import ReplayStore, TreeKey
-from mlgo.pool.trees.module import Growth
-from mlgo.pool.trees.record import decode_growth, encode_growth
-from mlgo.pool.trees.tree import Branch, ModuleLeaf
+from mlgo.pool.response_tree import Branch, ModuleLeaf
+from mlgo.pool.tree_store import ReplayStore, TreeKey, decode_growth, encode_growth
 from tests.fakes.scores import sizes
-from tests.pool.trees.toy import HEADER, WIDTH, decide_by, known, result, run
+from tests.pool.toy_trees import HEADER, WIDTH, decide_by, known, result, run
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "m" * 64

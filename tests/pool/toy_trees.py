@@ -9,7 +9,7 @@ from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.trees import ModuleLeaf
+from mlgo.pool.response_tree import ModuleLeaf
 from tests.fakes.scores import scores, sizes
 
 HEADER = Header(

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from mlgo.errors import ReplayMismatch
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.trees import FunctionLeaf, ModuleTrees, ReplayStore, TreeKey, stores, visits_of
-from mlgo.pool.trees.export import compiles_table
-from tests.pool.trees.toy import HEADER, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
+from mlgo.pool.module_trees import ModuleTrees, visits_of
+from mlgo.pool.response_tree import FunctionLeaf
+from mlgo.pool.tree_store import ReplayStore, TreeKey, stores
+from mlgo.pool.tree_tables import compiles_table
+from tests.pool.toy_trees import HEADER, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "regalloc-evict", "-O2", 4.0)
 MODULE = "abcd1234" * 8

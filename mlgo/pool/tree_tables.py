@@ -8,8 +8,8 @@ import pyarrow as pa
 from mlgo.base.artifacts import feature_array, score_type
 from mlgo.host.log import Header
 from mlgo.objects.measures import MEASURES, Measure
-from mlgo.pool.trees.module import ModuleTrees
-from mlgo.pool.trees.tree import FunctionLeaf, ModuleLeaf, Walk
+from mlgo.pool.module_trees import ModuleTrees
+from mlgo.pool.response_tree import FunctionLeaf, ModuleLeaf, Walk
 
 
 def compiles_schema(table: pa.Table) -> pa.Schema:

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.host.session import CompileResult
 from mlgo.pool.records import NONCE_BYTES, frame, read_records
-from mlgo.pool.trees import ReplayStore, TreeKey, stores
-from mlgo.pool.trees.export import compiles_table
-from mlgo.pool.trees.record import MAGIC, encode_beginning
+from mlgo.pool.tree_store import MAGIC, ReplayStore, TreeKey, encode_beginning, stores
+from mlgo.pool.tree_tables import compiles_table
 from tests.fakes.scores import scores
-from tests.pool.trees.toy import HEADER, WIDTH, decide_by, functions_result, result
+from tests.pool.toy_trees import HEADER, WIDTH, decide_by, functions_result, result
 
 KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
 MODULE = "ab" * 32

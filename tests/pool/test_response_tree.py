@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ReplayMismatch
-from mlgo.pool.trees import ModuleLeaf, ResponseTree
+from mlgo.pool.response_tree import ModuleLeaf, ResponseTree
 from tests.fakes.scores import sizes
-from tests.pool.trees.toy import WIDTH, decide_by, run
+from tests.pool.toy_trees import WIDTH, decide_by, run
 
 POLICIES = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=30)
 SEEDS = st.integers(0, 50)
