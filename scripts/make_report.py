@@ -24,8 +24,15 @@ from mlgo.compare.scores import ALL, ScoreMatrix, by_contender, compare
 from mlgo.compare.trainings import check_seeds, read_curves
 from mlgo.host.tasks.task import get_task
 from mlgo.report.compile_time import read_timings, write_compile_times
-from mlgo.report.corpus import describe_corpus, read_self_test
-from mlgo.report.importance import feature_importances
+from mlgo.report.inputs import (
+    describe_corpus,
+    feature_importances,
+    flatten,
+    input_hashes,
+    policy_facts,
+    read_self_test,
+    read_training_failures,
+)
 from mlgo.report.metrics import (
     function_metrics,
     headline_metrics,
@@ -36,11 +43,9 @@ from mlgo.report.metrics import (
     ratios_csv,
     shipped_metrics,
 )
-from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
 from mlgo.report.render import Report, render_page
 from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
-from mlgo.report.training import read_training_failures
 
 
 def main() -> None:
@@ -122,7 +127,7 @@ def _collect(args: argparse.Namespace, settings: Settings) -> Report:
         self_test=read_self_test(read_json(args.baseline / "summary.json")),
         curves=read_curves(args.policies, policies),
         training_failures=read_training_failures(args.policies, policies),
-        measurement=measurement_facts(inputs["baseline/scores.parquet"]),
+        measurement=flatten(baseline),
         policies=policy_facts(args.policies, policies, evaluation),
         importances=feature_importances(
             args.policies, policies, args.baseline / "trace.parquet", manifest, judged, bootstrap.seed

@@ -17,7 +17,7 @@ from mlgo.compare.trainings import Curve, check_seeds, read_curves
 from mlgo.compare.units import read_units, unit_rows
 from mlgo.errors import ConfigError
 from mlgo.report.choices import choice_comparisons, choice_metrics, choice_ratios_csv, render_choices
-from mlgo.report.origin import input_hashes, measurement_facts, policy_facts
+from mlgo.report.inputs import flatten, input_hashes, policy_facts
 
 
 def main() -> None:
@@ -43,8 +43,8 @@ def main() -> None:
     }
     weights = {"policies": {path.stem: read_provenance(path) for path in args.evaluation}}
     facts = {
-        "Baseline": measurement_facts(inputs["baseline/compiles.parquet"]),
-        "Labels": measurement_facts(args.labels),
+        "Baseline": flatten(read_provenance(inputs["baseline/compiles.parquet"])),
+        "Labels": flatten(read_provenance(args.labels)),
     }
     curves: dict[str, list[Curve]] = {}
     for one in measured.contenders:

@@ -29,7 +29,6 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.arguments import workers_of
 from mlgo.cli.options import add_command, add_config_options, positive, say
-from mlgo.compare.inference import Bootstrap
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.corpus.whole_program import Tools
@@ -252,7 +251,7 @@ def _log_sealed(
 def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:
     """Write the page from the tables; the table of linked files and the headline as text."""
     from mlgo.report.headline_page import sentences
-    from mlgo.report.origin import flatten, input_hashes  # here, since they load plotly
+    from mlgo.report.inputs import flatten, input_hashes  # here, since the page loads plotly
     from mlgo.report.policy_page import compare_policy, render_policy_page
 
     schemas = {"results.parquet": RESULTS, "shipped.parquet": SHIPPED_SIZES, "search.parquet": SEARCH_COURSE}
@@ -260,11 +259,9 @@ def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple
     tables = {name: read_table(path, schemas[name]) for name, path in paths.items()}
     results, shipped = tables["results.parquet"], tables["shipped.parquet"]
     course = tables.get("search.parquet", SEARCH_COURSE.empty_table())
-    objective, bootstrap = values.value("compile.objective"), Bootstrap.of(values)
-    tried = compare_policy(policy, task, results, shipped, course, bootstrap)
     measurement = flatten(read_provenance(paths["results.parquet"]))
-    facts = {"SHA-256 of the inputs": input_hashes(paths)}
-    write_text(output / "report.html", render_policy_page(tried, objective, bootstrap, facts, measurement))
+    tried = compare_policy(policy, task, values, results, shipped, course, measurement)
+    write_text(output / "report.html", render_policy_page(tried, {"SHA-256 of the inputs": input_hashes(paths)}))
     failed = [
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]

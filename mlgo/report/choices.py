@@ -17,9 +17,20 @@ from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, num_failed, sorted_rat
 from mlgo.errors import ArtifactError
 from mlgo.jit import JIT_CSE, MEASURE
 from mlgo.report.figures import Series, central_range, chart, style_of, to_html
+from mlgo.report.inputs import Facts
 from mlgo.report.metrics import write_csv
-from mlgo.report.origin import Facts
-from mlgo.report.pages import TONES, Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
+from mlgo.report.pages import (
+    TONES,
+    Column,
+    RenderedPage,
+    Style,
+    Table,
+    count_column,
+    coverage,
+    gain_column,
+    render,
+    text_column,
+)
 from mlgo.report.training import losses, rewards
 
 _DIGITS = 6
@@ -122,7 +133,7 @@ def render_choices(
         headroom=_headroom_table([row for row in rows if row.name == BEST], counts),
         failed=_failed_table([row for row in rows if len(row.contender.seeds) < 2]),
         bootstrap=bootstrap,
-        coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
+        coverage=coverage(bootstrap),
         facts=facts,
         hashes=hashes,
         figures=to_html(figures),

@@ -1,7 +1,7 @@
 """The page about programs that ran: what policies change, and whether the compiler's costs tell."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from mlgo.compare.executed import FIGURES, PAIRS, Programs, RankCorrelation, change, find_programs, read_programs
@@ -17,7 +17,7 @@ What policies change when programs run, written by `mlgo report programs --markd
 
 Gain over the heuristic, geometric mean; positive is less.
 
-{all}
+{together}
 
 ## Does spill cost tell what is executed?
 
@@ -50,41 +50,33 @@ def program_table(rows: Sequence[ComparisonRow]) -> Table:
     )
 
 
-def rank_table(
-    correlations: Sequence[RankCorrelation],
-    pairs: Sequence[tuple[str, str]],
-    titles: dict[str, str],
-    heads: tuple[str, str],
-) -> Table:
-    """Rank correlations of pairs of figures."""
-    return Table(
-        [
-            text_column(heads[0], lambda one: one.scope),
-            count_column(heads[1], lambda one: one.number),
-            *(Column(f"{titles[first]} and {titles[second]}", _rank((first, second))) for first, second in pairs),
-        ],
-        correlations,
-    )
+def executed_tables(programs: Programs) -> dict[str, Table]:
+    """Changes of all programs and of each; do the costs rank ways of compiling as what is executed does?"""
+    ranks = [
+        text_column("program", lambda one: one.scope),
+        count_column("contenders", lambda one: one.number),
+        *(Column(f"{FIGURES[a]} and {FIGURES[b]}", partial(_rank, pair=(a, b))) for a, b in PAIRS),
+    ]
+    return {
+        "together": program_table(programs.changes(together=True)),
+        "single": program_table(programs.changes(together=False)),
+        "ranks": Table(ranks, programs.correlations),
+    }
 
 
-def _rank(pair: tuple[str, str]) -> Callable[[RankCorrelation, Style], str]:
-    return lambda one, style: style.rank(one.by_pair[pair])
-
-
-def cost_ranks(programs: Programs) -> Table:
-    """Do the costs rank ways of compiling as what is executed does?"""
-    return rank_table(programs.correlations, PAIRS, FIGURES, ("program", "contenders"))
+def _rank(one: RankCorrelation, style: Style, pair: tuple[str, str]) -> str:
+    return style.rank(one.by_pair[pair])
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
     """Changes and rank correlations."""
     found = read_programs(find_programs(args.data))
-    together, ranks = program_table(found.changes(together=True)), cost_ranks(found)
+    tables = executed_tables(found)
     text = [
         "Gain over the heuristic, geometric mean over the programs; positive is less.",
-        together.aligned(),
+        tables["together"].aligned(),
         "Rank correlation (Spearman) over the contenders of a program:",
-        ranks.aligned(),
+        tables["ranks"].aligned(),
         *(f"{program} under {contender}: {reason}" for program, contender, reason in found.wrong),
     ]
     record = {
@@ -99,6 +91,5 @@ def show(args: argparse.Namespace) -> RenderedPage:
         ],
         "wrong": found.wrong,
     }
-    single = program_table(found.changes(together=False))
-    page = _PAGE.format(all=together.markdown(), ranks=ranks.markdown(), single=single.markdown())
+    page = _PAGE.format(**{name: table.markdown() for name, table in tables.items()})
     return RenderedPage("\n\n".join(text), record, page, not found.wrong)

@@ -44,6 +44,11 @@ LOG_TICKS = {"type": "log", "tickvals": (ticks := [d * 10**power for power in ra
 """A logarithmic axis whose ticks are written out."""
 
 
+Values = Sequence[Any] | np.ndarray
+Bar = tuple[str, Gain, str]
+"""Name, gain and note."""
+
+
 @dataclass(frozen=True)
 class Series:
     """What one contender contributes to a chart.
@@ -55,8 +60,8 @@ class Series:
     """
 
     name: str
-    x: Sequence[Any]
-    y: Sequence[Any]
+    x: Values
+    y: Values
     text: Sequence[str] = ()
     colour: int = 0
     hover: str = ""
@@ -88,7 +93,7 @@ def chart(
     figure.update_yaxes(**_AXIS)
     for one in series:
         colour = COLOURS[one.colour % len(COLOURS)]
-        known: Settings = {"x": list(one.x), "y": list(one.y), "name": one.name}
+        known: Settings = {"x": _plain(one.x), "y": _plain(one.y), "name": one.name}
         if len(one.text):
             known["text"] = list(one.text)
         if one.hover:
@@ -113,7 +118,7 @@ def chart(
     return figure
 
 
-def central_range(values: Sequence[np.ndarray], centre: float = 0.0, least: float = 1.0) -> list[float]:
+def central_range(values: Sequence[Values], centre: float = 0.0, least: float = 1.0) -> list[float]:
     """Range of an axis that holds 96 percent of the values of every series, [num_values], a margin, and the centre."""
     ends = [float(np.percentile(one, q)) for one in values if len(one) for q in (2, 98)]
     low, high = min([centre - least, *ends]), max([centre + least, *ends])
@@ -121,12 +126,8 @@ def central_range(values: Sequence[np.ndarray], centre: float = 0.0, least: floa
     return [low - margin, high + margin]
 
 
-def panels(bars: Mapping[str, Mapping[str, Sequence[tuple[str, Gain, str]]]]) -> go.Figure:
-    """Gains with their intervals as bars, one panel each, coloured by split.
-
-    Args:
-        bars: by panel and split, in the order of the splits; name, gain and note of each bar.
-    """
+def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
+    """Gains with their intervals as bars, by panel and split, coloured by split."""
     labels = list(
         dict.fromkeys((split, name) for by in bars.values() for split, some in by.items() for name, *_ in some)
     )
@@ -205,6 +206,10 @@ def to_html(figures: Mapping[str, go.Figure | None]) -> dict[str, Markup]:
         for name, figure in figures.items()
         if figure is not None
     }
+
+
+def _plain(values: Values) -> list[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
 def _laid_over(base: SettingsView, style: SettingsView) -> Settings:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from mlgo.compare.inference import Change, Comparison, Gain, Tally, Verdict
+from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict
 
 TONES: dict[Verdict, str] = {
     "smaller": "good",
@@ -238,10 +238,15 @@ def worst_columns(of: Of) -> list[Column]:
     ]
 
 
-def render(template: str, *, folder: Path = _FOLDER, **values: Any) -> str:
-    """Fill a template of a folder; text is escaped, and every name the template uses must be given."""
+def coverage(bootstrap: Bootstrap) -> str:
+    """What share of its intervals hold the truth, for HTML."""
+    return f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%"
+
+
+def render(template: str, **values: Any) -> str:
+    """Fill a template; text is escaped, and every name the template uses must be given."""
     environment = Environment(
-        loader=FileSystemLoader([folder, _FOLDER]),
+        loader=FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -8,28 +8,26 @@ import numpy as np
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from mlgo.compare.headline import Headline, headline
+from mlgo.base.config import Settings
+from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.modules import SCOPES, policy_scores
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
 from mlgo.compare.shipped import measured_programs
-from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
-from mlgo.report.headline_page import headline_table
-from mlgo.report.origin import Facts
-from mlgo.report.pages import HTML, render, text_column
+from mlgo.report.inputs import Facts
+from mlgo.report.pages import text_column
 from mlgo.report.render import (
+    ComparedPolicies,
     card,
     comparison_table,
     distribution,
-    failures_without_folders,
     project_bars,
     project_table,
-    standout_tables,
 )
-from mlgo.report.seen_code import Seen, compare_seen
-from mlgo.report.ships import Ships, compare_shipped
+from mlgo.report.seen_code import compare_seen
+from mlgo.report.ships import compare_shipped
 
 
 def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.ndarray, np.ndarray]:
@@ -60,78 +58,70 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 
 
 @dataclass(frozen=True)
-class PolicyPage:
-    """A policy on some projects; ``truth`` is None where nothing is linked."""
+class PolicyPage(ComparedPolicies):
+    """A policy on some projects."""
 
     policy: str
-    task: str
-    modules: ScoreMatrix
-    ships: Ships
-    seen: Seen
-    truth: Headline | None
     known: tuple[np.ndarray, np.ndarray]
 
 
 def compare_policy(
-    policy: str, task: str, results: pa.Table, shipped: pa.Table, course: pa.Table, bootstrap: Bootstrap
+    policy: str,
+    task: str,
+    values: Settings,
+    results: pa.Table,
+    shipped: pa.Table,
+    course: pa.Table,
+    measurement: Facts,
 ) -> PolicyPage:
     """Compare a policy with the heuristic.
 
     Args:
+        values: tell what is minimised, and how intervals are made.
         results: ``artifacts.RESULTS``.
         shipped: ``artifacts.SHIPPED_SIZES``.
         course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
     """
-    modules = policy_scores(results)
+    modules, bootstrap = policy_scores(results), Bootstrap.of(values)
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
-    truth = headline(shipped, results, None, bootstrap, split=split) if linked else None
-    seen = compare_seen(shipped, modules.contenders, bootstrap)
-    return PolicyPage(policy, task, modules, ships, seen, truth, known_gains(course, shipped, policy))
+    return PolicyPage(
+        task=task,
+        measure=values.value("compile.objective"),
+        modules=modules,
+        ships=ships,
+        seen=compare_seen(shipped, modules.contenders, bootstrap),
+        truth=headline(shipped, results, None, bootstrap, split=split) if linked else None,
+        bootstrap=bootstrap,
+        measurement=measurement,
+        policy=policy,
+        known=known_gains(course, shipped, policy),
+    )
 
 
-def render_policy_page(
-    tried: PolicyPage, objective: str, bootstrap: Bootstrap, facts: Mapping[str, Facts], measurement: Facts
-) -> str:
+def render_policy_page(page: PolicyPage, facts: Mapping[str, Facts]) -> str:
     """The page as HTML, self-contained: the same inputs give the same bytes."""
-    modules, task = tried.modules, get_task(tried.task)
-    main = get_measure(objective)
-    measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
+    modules, main = page.modules, get_measure(page.measure)
     split = modules.splits[0]
-    rows = compare(modules, by_language, bootstrap)
+    rows = compare(modules, by_language, page.bootstrap)
     by_project = compare(modules, ScoreMatrix.by_project, POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
-    return render(
+    totals = [row for row in page.ships.totals if row.split == split and row.contender.is_policy]
+    return page.render(
         "policy_page.html.jinja",
-        policy=tried.policy,
-        task=task,
-        measure=main,
-        measures=measures,
-        words=main.words,
-        split=split,
+        split,
+        policy=page.policy,
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
         whole=card(whole, main),
-        ships=tried.ships,
-        seen=tried.seen,
-        headline=tried.truth and headline_table(tried.truth, measurement.get("compile.optimization", ""), HTML),
-        shipped=[
-            row.by("total")
-            for row in tried.ships.totals
-            if row.split == split and row.contender.is_policy and row.by("total").num_compared
-        ],
-        parts=comparison_table([scope], rows, measures),
-        by_project=project_table([], by_project, measures),
-        standouts=standout_tables(modules, main, task.actions.yes_or_no, split),
-        failures=failures_without_folders(modules),
-        bootstrap=bootstrap,
-        coverage=f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
-        measurement=measurement,
+        shipped=[row.by("total") for row in totals if row.by("total").num_compared],
+        parts=comparison_table([scope], rows, page.measures),
+        by_project=project_table([], by_project, page.measures),
         facts=facts,
         figures=to_html(
             {
-                "search": _known(*tried.known),
+                "search": _known(*page.known),
                 "distribution": distribution(modules, main, split),
                 "projects": project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
             }
@@ -145,5 +135,5 @@ def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
         return None
     steps = {"line": {"shape": "hv"}}
     hover = "%{x} compiles: %{y:.2f} %"
-    series = [Series("search", num_compiles.tolist(), (100.0 * gains).tolist(), hover=hover, style=steps)]
+    series = [Series("search", num_compiles, 100.0 * gains, hover=hover, style=steps)]
     return chart(series, {"title": "compiles of each module"}, {"title": "known gain of linked files (%)"}, 360)

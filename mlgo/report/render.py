@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,11 +21,10 @@ from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.importance import Importance
-from mlgo.report.corpus import Corpus, SelfTest
-from mlgo.report.executed_page import cost_ranks, program_table
-from mlgo.report.figures import LOG_TICKS, Series, central_range, chart, panels, to_html
+from mlgo.report.executed_page import executed_tables
+from mlgo.report.figures import LOG_TICKS, Bar, Series, central_range, chart, panels, to_html
 from mlgo.report.headline_page import headline_table
-from mlgo.report.origin import Facts
+from mlgo.report.inputs import Corpus, Facts, SelfTest
 from mlgo.report.pages import (
     HTML,
     TONES,
@@ -32,6 +32,7 @@ from mlgo.report.pages import (
     Of,
     Table,
     count_column,
+    coverage,
     gain_column,
     gain_columns,
     render,
@@ -50,35 +51,78 @@ _NUM_FUNCTIONS = 3000  # points that a figure holds, of all policies together
 
 
 @dataclass(frozen=True)
-class Report:
-    """Everything the page shows.
+class ComparedPolicies:
+    """What pages about policies on modules show.
 
     Attributes:
-        truth: headline results; None where what ships is no size that policies are made for.
+        measure: what policies are made to minimise.
+        truth: headline results; None where what ships is no size that policies are made for, or nothing is linked.
+        measurement: provenance of the scores.
+    """
+
+    task: str
+    measure: str
+    modules: ScoreMatrix
+    ships: Ships
+    seen: Seen
+    truth: Headline | None
+    bootstrap: Bootstrap
+    measurement: Facts
+
+    @property
+    def measures(self) -> list[Measure]:
+        """All that are known of modules, the one that counts first."""
+        return [get_measure(name) for name in dict.fromkeys([self.measure, *self.modules.measures])]
+
+    def render(self, template: str, split: str, **values: Any) -> str:
+        """Fill the template of a page, which judges by a split."""
+        task, main = get_task(self.task), get_measure(self.measure)
+        level = self.measurement.get("compile.optimization", "")
+        return render(
+            template,
+            task=task,
+            measure=main,
+            measures=self.measures,
+            words=main.words,
+            coverage=coverage(self.bootstrap),
+            ships=self.ships,
+            seen=self.seen,
+            headline=self.truth and headline_table(self.truth, level, HTML),
+            standouts={
+                name: [
+                    _standout_table(some, main, task.actions.yes_or_no)
+                    for some in standouts(self.modules, name, split, main.name, _NUM_STANDOUTS)
+                ]
+                for name in self.modules.policies
+            },
+            failures=[{**row, "message": without_folders(row["message"])} for row in failures(self.modules)],
+            bootstrap=self.bootstrap,
+            measurement=self.measurement,
+            **values,
+        )
+
+
+@dataclass(frozen=True)
+class Report(ComparedPolicies):
+    """Everything the page of a run shows.
+
+    Attributes:
         functions: costs of the judged functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
         self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
     """
 
-    task: str
-    measure: str
-    modules: ScoreMatrix
     rows: Sequence[ComparisonRow]
     project_rows: Sequence[ComparisonRow]
-    ships: Ships
-    seen: Seen
-    truth: Headline | None
     functions: ScoreMatrix | None
     function_rows: Sequence[tuple[ComparisonRow, ComparisonRow]]
     programs: Programs | None
-    bootstrap: Bootstrap
     corpus: Corpus
     self_test: SelfTest | None
     curves: Sequence[Curve]
     training_failures: Sequence[RowView]
     importances: Mapping[str, Sequence[Importance]]
-    measurement: Facts
     policies: Mapping[str, Facts]
     hashes: Facts
 
@@ -97,40 +141,32 @@ def card(row: ComparisonRow, measure: Measure) -> tuple[str, str, Comparison]:
 
 def render_page(report: Report) -> str:
     """Return the page as HTML."""
-    modules, task = report.modules, get_task(report.task)
-    main = get_measure(report.measure)
-    measures = [main, *(get_measure(name) for name in modules.measures if name != main.name)]
+    modules, task, main = report.modules, get_task(report.task), get_measure(report.measure)
     policies = [row for row in report.rows if row.contender.is_policy]
     references = [row for row in report.rows if not row.contender.is_policy and row.scope == ALL]
-    cards = [row for row in claims(policies) if (row.split, row.scope) == (modules.judged, ALL)]
-    inlining, level = task.actions.yes_or_no, report.measurement.get("compile.optimization", "")
+    whole = [row for row in policies if row.scope == ALL]
     split, policy = text_column("split", lambda row: row.split), text_column("policy", lambda row: row.name)
     scope = text_column("modules", lambda row: f"{row.split}, {SCOPES[row.scope]}")
-    whole = [row for row in policies if row.scope == ALL]
-    return render(
+
+    def compared(leading: Sequence[Column], rows: Sequence[ComparisonRow]) -> Table:
+        return comparison_table(leading, rows, report.measures)
+
+    return report.render(
         "page.html.jinja",
+        modules.judged,
         report=report,
-        measure=main,
-        measures=measures,
-        task=get_task(report.task),
-        words=main.words,
-        inlining=inlining,
-        coverage=f"{100.0 * report.bootstrap.confidence:g}\N{NO-BREAK SPACE}%",
-        cards=[card(row, main) for row in cards],
+        inlining=task.actions.yes_or_no,
+        cards=[card(row, main) for row in claims(whole) if row.split == modules.judged],
         judged=modules.judged,
         judged_projects=[project for project, _ in modules.by_project(modules.judged)],
         imitated="the heuristic" if task.references.is_heuristic else task.references.traced,
-        whole=comparison_table([policy, split], whole, measures),
-        parts=comparison_table([policy, scope], [row for row in policies if row.scope != ALL], measures),
-        references=comparison_table([text_column("advisor", lambda row: row.name), split], references, measures),
-        by_project=project_table([split, policy], report.project_rows, measures),
+        whole=compared([policy, split], whole),
+        parts=compared([policy, scope], [row for row in policies if row.scope != ALL]),
+        references=compared([text_column("advisor", lambda row: row.name), split], references),
+        by_project=project_table([split, policy], report.project_rows, report.measures),
         truncated=[row for row in (*whole, *references) if row.counts["truncated"]],
         functions=_function_table(report.function_rows),
-        programs=_program_tables(report.programs),
-        ships=report.ships,
-        headline=report.truth and headline_table(report.truth, level, HTML),
-        standouts=standout_tables(modules, main, inlining, modules.judged),
-        failures=failures_without_folders(modules),
+        programs=report.programs and executed_tables(report.programs),
         figures=to_html(
             {
                 "distribution": distribution(modules, main, modules.judged),
@@ -205,29 +241,6 @@ def _function_table(rows: Sequence[tuple[ComparisonRow, ComparisonRow]]) -> Tabl
     )
 
 
-def _program_tables(programs: Programs | None) -> dict[str, Table] | None:
-    if programs is None:
-        return None
-    together, single = (program_table(programs.changes(together=together)) for together in (True, False))
-    return {"together": together, "single": single, "ranks": cost_ranks(programs)}
-
-
-def standout_tables(modules: ScoreMatrix, measure: Measure, inlining: bool, split: str) -> dict[str, list[Table]]:
-    """By policy, the modules of a split that grew most and those that shrank most."""
-    return {
-        name: [
-            _standout_table(some, measure, inlining)
-            for some in standouts(modules, name, split, measure.name, _NUM_STANDOUTS)
-        ]
-        for name in modules.policies
-    }
-
-
-def failures_without_folders(modules: ScoreMatrix) -> list[dict[str, str]]:
-    """Compiles that failed, with messages that tell nothing of this machine."""
-    return [{**row, "message": without_folders(row["message"])} for row in failures(modules)]
-
-
 def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: bool) -> Table:
     unit = measure.words.unit
     return Table(
@@ -246,35 +259,29 @@ def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: boo
 
 def distribution(modules: ScoreMatrix, measure: Measure, split: str) -> go.Figure:
     """Share of the modules of a split up to each change in score, one line per policy."""
-    series, changes = [], []
+    series = []
     for i, name in enumerate(modules.policies):
         found = ratios(modules, name, split, measure.name)
-        change = 100.0 * (np.array([ratio for _, ratio in found]) - 1.0)
-        keys = [modules.keys[item] for item, _ in found]
-        changes.append(change)
-        x = change[[0, *range(len(change))]].tolist() if len(change) else []
-        y = np.linspace(0.0, 100.0, len(change) + 1).tolist()
-        step = {"line": {"shape": "hv"}}
-        series.append(Series(name, x, y, [*keys[:1], *keys], i, "%{text}<br>%{x:+.2f} %", step))
+        steps = found[:1] + found  # a line begins where its first step is
+        x = 100.0 * (np.array([ratio for _, ratio in steps]) - 1.0)
+        y, keys = np.linspace(0.0, 100.0, len(found) + 1), [modules.keys[item] for item, _ in steps]
+        series.append(Series(name, x, y, keys, i, "%{text}<br>%{x:+.2f} %", {"line": {"shape": "hv"}}))
     title = f"change in {measure.words.title} against the heuristic (%)"
-    x_axis = {"title": title, "range": central_range(changes)}
+    x_axis = {"title": title, "range": central_range([one.x[1:] for one in series])}
     return chart(series, x_axis, {"title": "share of modules (%)", "range": [0, 101]}, zero=(0, None))
 
 
 def _score_scatter(modules: ScoreMatrix, measure: Measure) -> go.Figure:
     """Change in score of each judged module over its score under the heuristic."""
     what = _with_offset(f"{measure.words.title} under the heuristic", measure)
-    series, changes = [], []
+    hover, style = "%{text}<br>" + what + " %{x:,.1~f}, %{y:+.2f} %", {"marker": {"opacity": 0.8}}
+    series, baseline = [], modules.baseline[measure.name]
     for i, name in enumerate(modules.policies):
-        score, baseline = modules.scores[measure.name][modules.index(name)], modules.baseline[measure.name]
+        score = modules.scores[measure.name][modules.index(name)]
         shown = np.flatnonzero(modules.where(split=modules.judged) & (score > 0) & (baseline > 0))
-        change = 100.0 * (score[shown] / baseline[shown] - 1.0)
-        changes.append(change)
-        keys = [modules.keys[item] for item in shown.tolist()]
-        hover = "%{text}<br>" + what + " %{x:,.1~f}, %{y:+.2f} %"
-        style = {"marker": {"opacity": 0.8}}
-        series.append(Series(name, baseline[shown].tolist(), change.tolist(), keys, i, hover, style))
-    y_axis = {"title": f"change in {measure.words.title} (%)", "range": central_range(changes)}
+        change, keys = 100.0 * (score[shown] / baseline[shown] - 1.0), [modules.keys[item] for item in shown.tolist()]
+        series.append(Series(name, baseline[shown], change, keys, i, hover, style))
+    y_axis = {"title": f"change in {measure.words.title} (%)", "range": central_range([one.y for one in series])}
     return chart(series, {"title": what, **LOG_TICKS}, y_axis, marks="markers", zero=(None, 0))
 
 
@@ -289,8 +296,8 @@ def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], se
         costs = scores[functions.index(policy)]
         differing = np.flatnonzero(np.isfinite(costs) & (costs != baseline)).tolist()
         shown = sample(differing, _NUM_FUNCTIONS // len(policies), seed, "report", "functions", policy)
-        x, y, keys = baseline[shown].tolist(), costs[shown].tolist(), [functions.keys[item] for item in shown]
-        most = max(most, *x, *y)
+        x, y, keys = baseline[shown], costs[shown], [functions.keys[item] for item in shown]
+        most = float(max(most, *x, *y))
         hover, style = "%{text}<br>%{x:,.2~f} to %{y:,.2~f}", {"marker": {"size": 5, "opacity": 0.7}}
         series.append(Series(policy, x, y, keys, i, hover, style))
     x_axis, y_axis = (
@@ -306,28 +313,18 @@ def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], se
 def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequence[str]) -> go.Figure:
     """Gain of each project in total, one panel per policy, colour by split."""
     splits = dict.fromkeys(row.split for row in rows)
-    return panels(
-        {
-            policy: {
-                split: [
-                    (row.scope, row.by(measure.name).total, f"{row.by(measure.name).num_compared} modules")
-                    for row in rows
-                    if (row.name, row.split) == (policy, split)
-                ]
-                for split in splits
-            }
-            for policy in policies
-        }
-    )
+    bars: dict[str, dict[str, list[Bar]]] = {policy: {split: [] for split in splits} for policy in policies}
+    for row in rows:
+        one = row.by(measure.name)
+        bars[row.name][row.split].append((row.scope, one.total, f"{one.num_compared} modules"))
+    return panels(bars)
 
 
 def _feature_bars(importances: Mapping[str, Sequence[Importance]]) -> go.Figure | None:
     """Share of answers that change when a feature is permuted, for the features that matter most to any policy."""
     shares = {name: {one.feature: 100.0 * one.changed_share for one in ranked} for name, ranked in importances.items()}
-    largest: dict[str, float] = {}
-    for by_feature in shares.values():
-        for feature, share in by_feature.items():
-            largest[feature] = max(share, largest.get(feature, 0.0))
+    known = dict.fromkeys(feature for by_feature in shares.values() for feature in by_feature)
+    largest = {feature: max(by.get(feature, 0.0) for by in shares.values()) for feature in known}
     top = sorted(largest, key=lambda feature: -largest[feature])[:_NUM_FEATURES]
     if not top:
         return None

@@ -1,15 +1,12 @@
-"""Figures of training histories, and the modules on which trainings met failures."""
+"""Figures of training histories."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
 
-from mlgo.base.artifacts import FAILURES, Row, read_table
 from mlgo.compare.trainings import Curve, budget_curves
-from mlgo.host.process import without_folders
 from mlgo.report.figures import Series, chart, style_of
 
 
@@ -61,16 +58,6 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
             line = {"color": style_of(i)["color"], "width": 2.5, "dash": dash}
             series.append(Series(f"{curve.policy}: {label}", *curve.points("epoch", column), style={"line": line}))
     return _over_steps(series, "epoch", {"title": "cross-entropy (nats per question)", "rangemode": "tozero"})
-
-
-def read_training_failures(folder: Path, policies: Sequence[str]) -> list[Row]:
-    """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything."""
-    return [
-        {"policy": name, **row, "reason": without_folders(row["reason"])}
-        for name in policies
-        if (path := folder / name / "failures.parquet").exists()
-        for row in read_table(path, FAILURES).to_pylist()
-    ]
 
 
 def _over_steps(

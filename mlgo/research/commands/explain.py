@@ -29,7 +29,7 @@ from mlgo.host.toolchain import Quirks, find_toolchain
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
-from mlgo.report.importance import feature_importances
+from mlgo.report.inputs import feature_importances
 
 _TITLES = {
     "callee_users": "users",
