@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlgo.cli.options import add_config_options, positive
-from mlgo.cli.program import run_program
+from mlgo.cli.program import CONFIG, add_options, positive, run_program
 
 
 def run_benchmark(name: str) -> None:
@@ -37,8 +36,7 @@ def compiling_parser(name: str, description: str | None) -> argparse.ArgumentPar
     parser = benchmark_parser(name, description)
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder with corpus/ and baseline/")
     parser.add_argument("--quick", action="store_true", help="under a minute on 2 cores, less precise")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
+    add_options(parser, "--json", *CONFIG)
     return parser
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.arguments import compiler_of, settings_of
+from mlgo.cli.program import compiler_of, settings_of
 from mlgo.evaluate.programs import BitcodeProgram, build_programs
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import FIRST_LINK_S, Valgrind, count_instructions, count_run, find_valgrind, link_program

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import positive
+from mlgo.cli.program import add_options, positive
 from mlgo.host.toolchain import find_linker
 
 _CALLS = "static int t(int x) {{ return x * {n}; }}\nint u(int x) {{ return t(x) + t(x + 1); }}\n"
@@ -26,7 +26,7 @@ def main() -> None:
     """Run the benchmark and print."""
     parser = benchmark_parser("benchmarks.driver", __doc__)
     parser.add_argument("--rounds", type=positive, default=60, help="compiles of each kind (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_options(parser, "--json")
     args = parser.parse_args()
     zig, mlgo = str(find_linker()), str(Path(sys.executable).parent / "mlgo")
     compiled = ["-Oz", "-c", "file.c", "-o", "file.o"]

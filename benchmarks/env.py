@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.arguments import compiling_parser, run_benchmark
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import generator
-from mlgo.cli.options import positive, read_config
+from mlgo.cli.program import positive, read_config
 from mlgo.envs import compile_environments
 from mlgo.envs.env import CompileEnv
 

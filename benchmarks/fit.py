@@ -24,7 +24,7 @@ from benchmarks.arguments import compiling_parser, print_record, run_benchmark
 from mlgo.base.artifacts import read_table
 from mlgo.base.seeding import generator
 from mlgo.base.threads import one_thread_each
-from mlgo.cli.options import positive, read_config
+from mlgo.cli.program import positive, read_config
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.cloning import CloneData

@@ -24,7 +24,7 @@ from benchmarks.modules import FEWEST_QUESTIONS, bitcode_of
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
-from mlgo.cli.options import positive, read_config
+from mlgo.cli.program import positive, read_config
 from mlgo.errors import CompileTimeout, ToolchainError
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
 from mlgo.host.conversation import AnswerPrefix

@@ -28,7 +28,7 @@ from benchmarks.processes import descendants
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import generator
-from mlgo.cli.options import not_negative_float, positive, positive_float, read_config
+from mlgo.cli.program import not_negative_float, positive, positive_float, read_config
 from mlgo.errors import WorkerError
 from mlgo.evaluate import CompileJob
 from mlgo.evaluate.worker import CompileWorkerSpec

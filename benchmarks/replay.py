@@ -17,7 +17,7 @@ from benchmarks.arguments import add_policy_options, compiling_parser, print_rec
 from mlgo.base.config import Config
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
-from mlgo.cli.options import positive, positive_float, read_config
+from mlgo.cli.program import positive, positive_float, read_config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions

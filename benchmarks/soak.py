@@ -21,7 +21,7 @@ from benchmarks.modules import bitcode_of, smallest_modules
 from benchmarks.processes import all_processes
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import positive, read_config
+from mlgo.cli.program import positive, read_config
 from mlgo.errors import CompileError, PolicyError
 from mlgo.host.log import Header
 from mlgo.host.session import compile_plain, compile_under_advice

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from mlgo.base.config import SweepConfig
 from mlgo.base.files import write_json
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.research.study import batch_path, choose, limits, read_asked, trials_of
 
 

@@ -18,8 +18,7 @@ from mlgo.base.artifacts import (
 )
 from mlgo.base.config import Splits
 from mlgo.base.files import write_json
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies
 
 

@@ -15,8 +15,7 @@ from mlgo.base.files import content_hash
 from mlgo.base.names import ProjectName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
-from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
 from mlgo.corpus.build import (
     BuildLimits,
     build_project,
@@ -37,10 +36,9 @@ from mlgo.host.toolchain import find_linker
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--work")
     parser.add_argument("--project", required=True)
     parser.add_argument("--recipe", type=Path, required=True)
-    add_work_argument(parser)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--output", type=Path, required=True, help="table of modules")
     parser.add_argument("--programs", type=Path, required=True, help="table of linked files")

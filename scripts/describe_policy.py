@@ -8,8 +8,7 @@ Example:
 from pathlib import Path
 
 from mlgo.base.files import write_bytes
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.deploy.card import describe, with_card
 from mlgo.deploy.release import CARD, PAGE, read_release

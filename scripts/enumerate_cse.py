@@ -10,22 +10,19 @@ from pathlib import Path
 from mlgo.base.artifacts import CSE_COMPILES, CSE_UNITS, cse_candidates_schema, provenance, write_rows
 from mlgo.base.config import CseConfig
 from mlgo.base.files import write_json
-from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser
-from mlgo.cli.choices import choice_pool
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser, workers_of
 from mlgo.jit.baseline import enumerate_units
+from mlgo.jit.pool import ChoicePool
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
     values = settings_of(args)
     task, seed, config = values.value("task"), values.value("seed"), values.section("cse", CseConfig)
-    with choice_pool(args, values) as pool:
+    with ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool:
         tables = enumerate_units(pool, config, seed)
     origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed)
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)

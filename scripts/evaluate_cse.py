@@ -13,27 +13,17 @@ from tqdm import tqdm
 from mlgo.base.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-)
-from mlgo.cli.choices import choice_pool
-from mlgo.cli.program import run_program
+from mlgo.cli.program import corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.jit.baseline import eligible_units, names_of
 from mlgo.jit.cache import choice_row
 from mlgo.jit.policy import load_choice_policy
-from mlgo.jit.pool import LOST
+from mlgo.jit.pool import LOST, ChoicePool
 from mlgo.jit.rollout import greedy
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
@@ -42,7 +32,7 @@ def main() -> None:
     units = eligible_units(baseline, *values.value("evaluate.splits"))
     work = partial(greedy, policy=policy, weights=policy.weights[None])
     with (
-        choice_pool(args, values) as pool,
+        ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool,
         tqdm(total=len(units), desc=str(name), unit="unit", disable=None) as bar,
     ):
         found = pool.map(work, names_of(units), bar.update)

@@ -18,16 +18,7 @@ from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    compiler_of,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-    workers_of,
-)
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.errors import ConfigError
@@ -42,10 +33,8 @@ from mlgo.policy.stored import load_policy
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--policy", type=Path, help="folder named <algorithm>-s<seed>; the heuristic without it")
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, help="table of modules under the policy")
     parser.add_argument("--shipped", type=Path, help="table of the judged programs; they are not linked without it")
     parser.add_argument(

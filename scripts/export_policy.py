@@ -15,8 +15,7 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from mlgo.base.files import file_sha256, write_json
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.deploy.export import ALL_FORMS, FORMS
 from mlgo.deploy.export.form import Form, check_form, draw_questions, read_questions
 from mlgo.deploy.release import policy_hashes

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from mlgo.base.config import CompilerWheel
 from mlgo.base.packages import Package, fetch_package
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import ToolchainError
 from mlgo.host.toolchain import unpack_compiler
 

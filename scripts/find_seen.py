@@ -11,20 +11,18 @@ from tqdm import tqdm
 
 from mlgo.base.artifacts import BODIES, SEEN, provenance, read_provenance, write_table
 from mlgo.base.scratch import shared_folder
-from mlgo.cli.arguments import add_work_argument, compiler_of, settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
 from mlgo.corpus.seen import SEEN_NAME, TRAINED_NAME, VERSION, SeenBodies, each_once, project_bodies, seen_table
 from mlgo.corpus.store import load_modules, load_programs, unpack_bitcode
 from mlgo.host.frontend import FrontEnd
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--work")
     parser.add_argument(
         "--corpus", type=Path, required=True, help=f"folder of the corpus, gets {SEEN_NAME} and {TRAINED_NAME}"
     )
     parser.add_argument("--threads", type=int, default=1)
-    add_work_argument(parser)
     args = parser.parse_args()
 
     (toolchain, settings), shared = compiler_of(settings_of(args)), shared_folder(args.work)

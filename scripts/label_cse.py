@@ -13,24 +13,15 @@ from tqdm import tqdm
 from mlgo.base.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.base.config import CseConfig
 from mlgo.base.files import file_sha256
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-)
-from mlgo.cli.choices import choice_pool
-from mlgo.cli.program import run_program
+from mlgo.cli.program import corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.jit.baseline import eligible_units, names_of
 from mlgo.jit.cache import choice_row
 from mlgo.jit.labels import find_label
+from mlgo.jit.pool import ChoicePool
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 
@@ -40,7 +31,7 @@ def main() -> None:
     limits = {"max_exhaustive": config.max_exhaustive, "max_trials": config.max_trials}
     work = partial(find_label, **limits, seed=seed)
     with (
-        choice_pool(args, values) as pool,
+        ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool,
         tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar,
     ):
         found = pool.map(work, largest_first, bar.update)

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.config import Settings
 from mlgo.base.files import read_json, write_json, write_text
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.executed import read_matching_programs
 from mlgo.compare.functions import function_measure, function_rows, measured_functions
 from mlgo.compare.headline import headline

@@ -12,16 +12,7 @@ from mlgo.base.config import HeadroomConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    compiler_of,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-    workers_of,
-)
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
@@ -36,10 +27,8 @@ from mlgo.pool.tree_store import ReplayStore
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--policies", type=Path, nargs="+", required=True, help="folders; the first ranks the flips")
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
 

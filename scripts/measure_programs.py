@@ -15,15 +15,7 @@ from pathlib import Path
 from mlgo.base.artifacts import PROGRAMS, provenance, write_rows
 from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.arguments import (
-    add_work_argument,
-    add_workers_arguments,
-    compiler_of,
-    settings_of,
-    stage_parser,
-    workers_of,
-)
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser, workers_of
 from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import MakeAdvisor, Running, build_programs, measure_programs
@@ -39,11 +31,9 @@ RANDOM_CONTENDERS = 4
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--work", "--workers")
     parser.add_argument("--recipes", type=Path, required=True, help="folder of recipes, one <program>.yaml each")
     parser.add_argument("--policies", type=Path, nargs="*", default=[], help="folders")
-    add_work_argument(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--needs-valgrind", action="store_true", help="fail where valgrind is missing")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()

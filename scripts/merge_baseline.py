@@ -23,8 +23,7 @@ from mlgo.base.artifacts import (
 )
 from mlgo.base.config import Splits
 from mlgo.base.files import write_json
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import MlgoError
 from mlgo.evaluate.baseline import self_test_failures
 from mlgo.host.actions import mask_of

@@ -18,8 +18,7 @@ from mlgo.base.artifacts import (
     read_table,
     write_table,
 )
-from mlgo.cli.arguments import stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, stage_parser
 
 
 def main() -> None:

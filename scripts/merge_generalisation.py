@@ -14,8 +14,7 @@ from mlgo.base.artifacts import GENERALISATION, RESULTS, provenance, read_proven
 from mlgo.base.config import EvaluateConfig
 from mlgo.base.files import read_json
 from mlgo.base.names import Lineage, PolicyName
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 
 
 def main() -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from mlgo.base.artifacts import read_provenance
 from mlgo.base.files import write_json, write_text
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import Curve, check_seeds, read_curves
 from mlgo.compare.units import read_units, unit_rows

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from mlgo.base.artifacts import read_provenance
 from mlgo.base.files import write_text
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.report.headroom_page import read_headroom, render_headroom
 
 

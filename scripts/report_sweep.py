@@ -11,8 +11,7 @@ from pathlib import Path
 import yaml
 
 from mlgo.base.files import write_json, write_text
-from mlgo.cli.arguments import settings_of, stage_parser
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import read_curves
 from mlgo.research.costs import cost_of_seeds, render_costs

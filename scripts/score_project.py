@@ -20,16 +20,7 @@ from mlgo.base.artifacts import (
     write_table,
 )
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.arguments import (
-    add_folder_arguments,
-    add_workers_arguments,
-    compiler_of,
-    corpus_and_baseline,
-    settings_of,
-    stage_parser,
-    workers_of,
-)
-from mlgo.cli.program import run_program
+from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline import Scoring, score_references
@@ -38,10 +29,8 @@ from mlgo.host.tasks.task import get_task
 
 
 def main() -> None:
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("--project", required=True)
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--scores", type=Path, required=True, help="output")
     parser.add_argument("--trace", type=Path, required=True, help="output")
     parser.add_argument("--functions", type=Path, required=True, help="output")

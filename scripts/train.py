@@ -13,8 +13,7 @@ from pathlib import Path
 
 from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
-from mlgo.cli.arguments import add_folder_arguments, add_workers_arguments, settings_of, stage_parser, workers_of
-from mlgo.cli.program import run_program
+from mlgo.cli.program import run_program, settings_of, stage_parser, workers_of
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train
 from mlgo.learn.progress import Limits
@@ -22,14 +21,12 @@ from mlgo.learn.progress import Limits
 
 def main() -> None:
     started = time.monotonic()
-    parser = stage_parser(__doc__)
+    parser = stage_parser(__doc__, "--home", "--work", "--workers")
     parser.add_argument("learner", help=f"one of {', '.join(LEARNERS.names())}")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=(), help="learn from these alone")
     parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
-    add_folder_arguments(parser)
-    add_workers_arguments(parser)
     parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
     args = parser.parse_args()
     settings = settings_of(args)

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import read_build, without_probes
 from mlgo.corpus.capture.importers import KINDS, import_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations, run_build
@@ -26,7 +26,6 @@ from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
-from mlgo.host.toolchain import find_toolchain
 from mlgo.pool.cores import usable_cores
 
 _EXAMPLES = """
@@ -39,8 +38,7 @@ mlgo capture -o captured/app --from bitcode --options=-fPIC
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES)
+    parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES, run)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the project")
     parser.add_argument("--from", dest="source", type=Path, metavar="PATH", help=f"instead of a build: {KINDS}")
     parser.add_argument("--sdist", metavar="NAME==VERSION", help="instead of a build: a source distribution's wheel")
@@ -54,10 +52,8 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--jobs", type=positive, default=usable_cores(), help="compiles at a time (default: %(default)s)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
+    add_options(parser, "--json", *CONFIG)
     parser.add_argument("build", nargs=argparse.REMAINDER, help="-- and the command that builds")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -152,8 +148,7 @@ def _name(args: argparse.Namespace) -> str:
 
 
 def _extraction(args: argparse.Namespace, name: str, folder: Path) -> Extraction:
-    config = read_config(args)
-    toolchain = find_toolchain(config.toolchain, config.target)
+    config, toolchain = configured(args)
     cache = shared_folder() / "zig-cache"
     return Extraction(
         name, args.licence, FrontEnd(toolchain, config.compile, cache, get_task(config.task)), folder, args.jobs

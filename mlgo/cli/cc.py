@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.base.scratch import remove_own_scratch
-from mlgo.cli.options import add_command
+from mlgo.cli.program import add_command
 from mlgo.deploy.drivers import DriverChoice, make_driver, plain_command
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.host.toolchain import Toolchain, find_toolchain
@@ -41,15 +41,14 @@ LANGUAGES = {"cc": "c", "c++": "c++", "ld": "c", "ld++": "c++"}
 
 
 def add_parser(commands: Any) -> None:
-    """Register both sub-commands."""
     for name, examples in _EXAMPLES.items():
         summary = f"compile {LANGUAGES[name].upper()} in a build, under a policy"
-        parser = add_command(commands, name, summary, examples)
+        parser = add_command(commands, name, summary, examples, run)
         add_choice_options(parser)
         parser.add_argument("--plain", action="store_true", help="do not ask the policy")
         parser.add_argument("--whole", action="store_true", help="compile to bitcode, link as one module by mlgo ld")
         parser.add_argument("--thin", action="store_true", help="compile for ThinLTO, link by mlgo ld --thin")
-        parser.set_defaults(run=run, tool=name)
+        parser.set_defaults(tool=name)
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:

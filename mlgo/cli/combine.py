@@ -7,7 +7,7 @@ from typing import Any
 
 from mlgo.base.files import write_json
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import add_command, add_trace_option, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
 from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, check_form, draw_questions, read_questions
 from mlgo.errors import ConfigError
@@ -23,13 +23,11 @@ then, in a clang that the class was built into: clang -mllvm -ml-inliner-model-s
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "combine", "several policies as one C++ class, selected by name", _EXAMPLES)
+    parser = add_command(commands, "combine", "several policies as one C++ class, selected by name", _EXAMPLES, run)
     parser.add_argument("policies", nargs="+", type=_named, metavar="NAME=DIR", help="name and folder of a policy")
-    add_trace_option(parser)
+    add_options(parser, "--trace")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the class")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> None:

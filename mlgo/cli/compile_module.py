@@ -1,4 +1,4 @@
-"""`mlgo compile`: one module under one policy."""
+"""`mlgo compile` and `mlgo replay episode`: one module under one policy, and the same again from its log."""
 
 import argparse
 from pathlib import Path
@@ -9,16 +9,25 @@ import numpy as np
 from mlgo.base.config import Config
 from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import add_command, add_config_options, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, read_config, say
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
-from mlgo.evaluate.logged import logged_episode, write_episode, write_training_log
+from mlgo.evaluate.logged import (
+    LoggedEpisode,
+    check_compiler,
+    find_logged_bitcode,
+    logged_episode,
+    read_episode,
+    replay_episode,
+    write_episode,
+    write_training_log,
+)
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import CompileResult, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import Advisor, Setting, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.objects.measures import get_measure
+from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.policy.stored import load_stored, model_file
 
 _EXAMPLES = """
@@ -32,8 +41,7 @@ mlgo compile data/sample/json/parser.cpp --log parser.log --log-format llvm
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "compile", "compile one module under a policy and print its sizes", _EXAMPLES)
+    parser = add_command(commands, "compile", "compile one module under a policy and print its sizes", _EXAMPLES, run)
     parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
     parser.add_argument("--task", metavar="NAME", help="decision problem (default: the configuration's)")
     parser.add_argument(
@@ -52,9 +60,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--log-observations", action="store_true", help="log the questions, too, not only the answers")
     parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where PROJECT/PATH is looked up")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
-    parser.set_defaults(run=run)
+    add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -161,3 +167,55 @@ def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchai
             if candidate.key == module:
                 return unpack_bitcode(corpus, [candidate], folder)[module]
     raise CorpusError(f"{module} is neither a file nor PROJECT/PATH of a module in {corpus}")
+
+
+_STATUS = "\n\n  exit status: 0 when questions, answers and object file are those of the log, 1 when not"
+
+
+def add_episode_options(parser: argparse.ArgumentParser) -> None:
+    """Options of ``mlgo replay episode``."""
+    parser.epilog = f"{parser.epilog}{_STATUS}"
+    parser.add_argument("episode", type=Path, help="file written by mlgo compile --log")
+    parser.add_argument("--policy", metavar="P", help="let the logged policy answer again, instead of the record")
+    parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
+    parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="where its modules are looked up")
+    add_options(parser, "--json", *CONFIG)
+
+
+def run_episode(args: argparse.Namespace) -> int:
+    """Do a logged compile again and print the verdict; 1 if it differs."""
+    episode = read_episode(args.episode)
+    task = get_task(episode.task)
+    toolchain = find_toolchain(read_config(args).toolchain, episode.target)
+    check_compiler(toolchain, episode)
+    advisor = _logged_policy(args.policy, episode, toolchain) if args.policy else None
+    with scratch_directory() as folder:
+        bitcode = find_logged_bitcode(episode, args.corpus, folder)
+        replay = replay_episode(toolchain, episode, bitcode, advisor, args.output)
+    record = {
+        "verdict": "equal" if replay.equal else "different",
+        "difference": replay.difference,
+        "module": episode.module,
+        "policy": episode.policy,
+        "task": task.name,
+        "compiler": episode.compiler,
+        "questions": episode.result.num_questions,
+        "compared": "observations and answers" if episode.result.observations else "answers",
+        DEFAULT.name: replay.result and replay.result.scores[DEFAULT.name],
+        "object_sha256": replay.result and replay.result.object_sha256,
+        f"logged_{DEFAULT.name}": episode.result.scores[DEFAULT.name],
+        "logged_object_sha256": episode.result.object_sha256,
+    }
+    lines = (f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items())
+    say(args, record, "\n".join(lines))
+    return 0 if replay.equal else 1
+
+
+def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:
+    """The advisor that ``--policy`` names, which must be the logged one."""
+    advisor = parse_policy(text, get_task(episode.task), toolchain, episode.module)
+    name, sha256 = policy_identity(text)
+    if sha256 != episode.policy_sha256 or (not sha256 and name != episode.policy):
+        weights = " with other weights" if sha256 and name == episode.policy else ""
+        raise PolicyError(f"the episode was logged under policy {episode.policy}{weights}, not {text}")
+    return advisor

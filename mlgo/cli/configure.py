@@ -10,7 +10,7 @@ import yaml
 from mlgo.base.config import json_schema, load_config, merge, read_yaml
 from mlgo.base.files import write_json, write_text
 from mlgo.base.sealed import check_corpus
-from mlgo.cli.options import DEFAULT_CONFIG, add_command, add_config_options, examples_of, read_config
+from mlgo.cli.program import CONFIG, DEFAULT_CONFIG, add_actions, add_options, read_config
 from mlgo.errors import ConfigError
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
@@ -34,21 +34,16 @@ _EXAMPLES = {
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "config", "show, check or change the configuration", examples_of(_EXAMPLES))
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    show = add_command(actions, "show", "print the checked configuration", _EXAMPLES["show"])
+    add_action = add_actions(commands, "config", "show, check or change the configuration", _EXAMPLES, title="actions")
+    show = add_action("show", "print the checked configuration", _show)
     show.add_argument("--json", action="store_true", help="print JSON instead of YAML")
-    add_config_options(show)
-    show.set_defaults(run=_show)
-    use = add_command(actions, "use", "write a preset into the configuration", _EXAMPLES["use"])
+    add_options(show, *CONFIG)
+    use = add_action("use", "write a preset into the configuration", _use)
     use.add_argument("preset", nargs="?", help="name in config/presets, or a file")
     use.add_argument("--list", action="store_true", help="list the presets")
     use.add_argument("--config", type=Path, default=DEFAULT_CONFIG)
-    use.set_defaults(run=_use)
-    schema = add_command(actions, "schema", "write the JSON schema", _EXAMPLES["schema"])
+    schema = add_action("schema", "write the JSON schema", lambda args: write_json(args.output, json_schema()))
     schema.add_argument("--output", type=Path, default=SCHEMA_PATH)
-    schema.set_defaults(run=lambda args: write_json(args.output, json_schema()))
 
 
 def _show(args: argparse.Namespace) -> None:
@@ -63,24 +58,15 @@ def _use(args: argparse.Namespace) -> None:
         return
     if args.preset is None:
         raise ConfigError("name a preset; mlgo config use --list shows them")
-    saved = args.config.with_name(f"{DEFAULT}.yaml")
-    if args.preset == DEFAULT:
-        _restore(args.config, saved)
-    else:
-        _overlay(args.config, saved, presets.get(args.preset, Path(args.preset)))
-    print(f"{args.config} now holds preset {Path(args.preset).stem}")
-
-
-def _restore(config: Path, saved: Path) -> None:
-    if saved.exists():
-        write_text(config, saved.read_text())
+    saved = args.config.with_name(f"{DEFAULT}.yaml")  # the configuration as it was before any preset
+    default = saved if saved.exists() else args.config
+    if args.preset != DEFAULT:
+        preset = presets.get(args.preset, Path(args.preset))
+        check_corpus(load_config(default, preset))  # refuses what does not fit before anything is written
+        values = merge(read_yaml(default), read_yaml(preset))
+        write_text(saved, default.read_text())
+        write_text(args.config, yaml.safe_dump(values, sort_keys=False, width=120))
+    elif saved.exists():
+        write_text(args.config, saved.read_text())
         saved.unlink()
-
-
-def _overlay(config: Path, saved: Path, preset: Path) -> None:
-    """Lay a preset over the configuration as it was before any, which is saved."""
-    default = saved if saved.exists() else config
-    check_corpus(load_config(default, preset))  # refuses what does not fit before anything is written
-    values = merge(read_yaml(default), read_yaml(preset))
-    write_text(saved, default.read_text())
-    write_text(config, yaml.safe_dump(values, sort_keys=False, width=120))
+    print(f"{args.config} now holds preset {Path(args.preset).stem}")

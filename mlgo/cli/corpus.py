@@ -24,7 +24,7 @@ from mlgo.base.artifacts import (
 )
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.options import add_command, add_config_options, examples_of, positive, read_config, say
+from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, read_config, say
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
@@ -72,52 +72,35 @@ _EXAMPLES = {
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(
-        commands, "corpus", "check what was captured, or write it for other tools", examples_of(_EXAMPLES)
-    )
-    actions = parser.add_subparsers(required=True, metavar="ACTION")
-    verify = add_command(
-        actions,
+    summary = "check what was captured, or write it for other tools"
+    add_action = add_actions(commands, "corpus", summary, _EXAMPLES)
+    verify = add_action(
         "verify",
         "compile a captured project's modules as its build did, and compare with the build's own objects",
-        _EXAMPLES["verify"],
+        run_verify,
     )
     verify.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
     verify.add_argument("--least", type=float, default=0.0, metavar="SHARE", help="fail if less is reproduced")
     verify.add_argument(
         "--jobs", type=positive, default=usable_cores(), help="compiles at a time (default: %(default)s)"
     )
-    verify.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(verify)
-    verify.set_defaults(run=run_verify)
-    export = add_command(
-        actions, "export", "write modules as a corpus of LLVM's tools and of ml-compiler-opt", _EXAMPLES["export"]
-    )
+    add_options(verify, "--json", *CONFIG)
+    export = add_action("export", "write modules as a corpus of LLVM's tools and of ml-compiler-opt", run_export)
     source = export.add_mutually_exclusive_group(required=True)
     source.add_argument("--project", type=Path, metavar="DIR", help="what mlgo capture has written")
     source.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, such as data/corpus")
     export.add_argument("--split", choices=SPLITS, help="only this split of --corpus")
     export.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="a new folder")
-    export.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(export)
-    export.set_defaults(run=run_export)
-    relink = add_command(
-        actions,
-        "relink",
-        "compile a captured project under a policy, and link it again as its build did",
-        _EXAMPLES["relink"],
+    add_options(export, "--json", *CONFIG)
+    relink = add_action(
+        "relink", "compile a captured project under a policy, and link it again as its build did", run_relink
     )
     relink.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
     relink.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     relink.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="for the linked files")
     relink.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
-    relink.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(relink)
-    relink.set_defaults(run=run_relink)
-    seen = add_command(
-        actions, "seen", "tell how much of a project's code occurs in what a policy is trained on", _EXAMPLES["seen"]
-    )
+    add_options(relink, "--json", *CONFIG)
+    seen = add_action("seen", "tell how much of a project's code occurs in what a policy is trained on", run_seen)
     told = "what mlgo capture has written, or a table projects/NAME.parquet; may be repeated"
     seen.add_argument("--project", type=Path, action="append", required=True, metavar="DIR", help=told)
     seen.add_argument("--corpus", type=Path, metavar="DIR", help="corpus whose projects of split train are trained on")
@@ -125,15 +108,12 @@ def add_parser(commands: Any) -> None:
     seen.add_argument("--most", type=float, default=1.0, metavar="SHARE", help="fail if more of its own code was seen")
     seen.add_argument("--list", type=int, default=0, metavar="N", help="print the N longest functions that were seen")
     seen.add_argument("--jobs", type=positive, default=usable_cores(), help="(default: %(default)s)")
-    seen.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(seen)
-    seen.set_defaults(run=run_seen)
+    add_options(seen, "--json", *CONFIG)
 
 
 def run_verify(args: argparse.Namespace) -> int:
     """Compile, compare, write the table, print what was reproduced; 1 if that is less than it must be."""
-    config = read_config(args)
-    toolchain = find_toolchain(config.toolchain, config.target)
+    config, toolchain = configured(args)
     modules = {
         row["module"]
         for row in table_rows(args.project / CAPTURED_NAME, PROJECT, ["module", "skip_reason"])
@@ -160,8 +140,7 @@ def run_export(args: argparse.Namespace) -> None:
     """Write the corpus, print how many modules it has."""
     if args.split and not args.corpus:
         raise ConfigError("--split is for --corpus; a captured project has no splits")
-    config = read_config(args)
-    toolchain = find_toolchain(config.toolchain, config.target)
+    config, toolchain = configured(args)
     exporter = Exporter(toolchain, config.compile.optimization, config.compile.compile_timeout_s)
     if args.corpus:
         modules = corpus_modules(args.corpus, [args.split] if args.split else None)

@@ -16,8 +16,8 @@ import mlgo
 from mlgo.base.config import Config
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.leftovers import find_leftovers
-from mlgo.cli.options import SETTINGS, add_command, add_config_options, add_folder_options, read_config
+from mlgo.cli.leftovers import add_folder_options, find_leftovers
+from mlgo.cli.program import CONFIG, SETTINGS, add_command, add_options, read_config
 from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.corpus.whole_program import full_lto_asks
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
@@ -71,12 +71,9 @@ class Check:
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "doctor", "is everything here, and does the compiler keep its word?", _EXAMPLES)
+    parser = add_command(commands, "doctor", "is everything here, and does the compiler keep its word?", _EXAMPLES, run)
     add_folder_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
-    parser.set_defaults(run=run)
+    add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> int:

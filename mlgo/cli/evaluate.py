@@ -27,8 +27,7 @@ from mlgo.base.files import file_sha256, write_text
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
-from mlgo.cli.arguments import workers_of
-from mlgo.cli.options import add_command, add_config_options, positive, say
+from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, workers_of
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.corpus.whole_program import Tools
@@ -56,8 +55,7 @@ mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project 
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "evaluate", "try a finished policy on a project or a corpus", _EXAMPLES)
+    parser = add_command(commands, "evaluate", "try a finished policy on a project or a corpus", _EXAMPLES, run)
     parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, projects/, programs/")
     parser.add_argument("--split", choices=SPLITS, help="only this split of the corpus")
@@ -103,9 +101,7 @@ def add_parser(commands: Any) -> None:
         "--output", type=Path, metavar="DIR", help="for page and tables (default: evaluation/POLICY beside the project)"
     )
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
-    parser.set_defaults(run=run)
+    add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> None:

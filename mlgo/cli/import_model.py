@@ -7,12 +7,11 @@ from typing import Any
 
 from mlgo.base.files import write_folder
 from mlgo.base.names import PolicyName
-from mlgo.cli.options import add_command, add_config_options, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, configured, say
 from mlgo.deploy.import_model import check_importable, compare_answers, convert_apart, policy_of
 from mlgo.errors import ConfigError
 from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
-from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import save_imported
 
 _EXAMPLES = """
@@ -25,16 +24,13 @@ then: mlgo compile data/sample/json/parser.cpp --policy data/policies/google-s0
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "import", "make a policy of a SavedModel that was trained elsewhere", _EXAMPLES)
+    parser = add_command(commands, "import", "make a policy of a SavedModel that was trained elsewhere", _EXAMPLES, run)
     parser.add_argument("model", type=Path, help="folder of the SavedModel; its signature is called action")
     parser.add_argument("--task", default="", metavar="NAME", help="what it decides (default: as its output says)")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the policy, called NAME-sSEED"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
-    parser.set_defaults(run=run)
+    add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -44,8 +40,7 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigError(f"{args.output} is there already; remove it, or name another folder")
     if args.task:
         get_task(args.task)
-    config = read_config(args)
-    toolchain = find_toolchain(config.toolchain, config.target)
+    config, toolchain = configured(args)
     check_importable(args.model)
     converted = convert_apart(args.model, args.task)
     policy, task = policy_of(converted, args.model), get_task(converted.task)

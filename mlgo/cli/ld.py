@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
-from mlgo.cli.options import add_command, positive_float
+from mlgo.cli.program import add_command, positive_float
 from mlgo.deploy.drivers import make_driver, trained_settings
 from mlgo.deploy.linking import Advice, LinkCommand, LinkResult, NothingToMerge, link_thin, link_whole
 from mlgo.errors import MlgoError
@@ -21,10 +21,9 @@ mlgo cc --whole -- -Oz -c parse.c -o parse.o
 
 
 def add_parser(commands: Any) -> None:
-    """Register both sub-commands."""
     for name in ("ld", "ld++"):
         summary = f"link {LANGUAGES[name].upper()} in a build, as a whole, under a policy"
-        parser = add_command(commands, name, summary, _EXAMPLES.format(name=f"mlgo {name}"))
+        parser = add_command(commands, name, summary, _EXAMPLES.format(name=f"mlgo {name}"), run)
         add_choice_options(parser)
         parser.add_argument("--thin", action="store_true", help="by ThinLTO, of what mlgo cc --thin has made")
         parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from
@@ -32,7 +31,7 @@ def add_parser(commands: Any) -> None:
         parser.add_argument(
             "--timeout", type=positive_float, default=1800.0, metavar="S", help="deadline of a step (default: 1800)"
         )
-        parser.set_defaults(run=run, tool=name)
+        parser.set_defaults(tool=name)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,10 +1,12 @@
 """What older settings have left in ``data/work``: it takes room, and no run will ask for it again."""
 
+import argparse
 import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlgo.base.scratch import shared_folder
 from mlgo.corpus.store import bitcode_hashes
 from mlgo.jit.cache import outdated_caches
 from mlgo.pool.records import delete_key, record_files
@@ -33,6 +35,17 @@ class Leftovers:
 
     def __str__(self) -> str:
         return f"{len(self.paths)} {self.what} ({self.num_bytes / 1e6:.1f} MB)"
+
+
+def add_folder_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--data`` and ``--work``."""
+    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        default=shared_folder(),
+        help="folder with replay/, checkpoints/ and bitcode/ (default: %(default)s)",
+    )
 
 
 def find_leftovers(work: Path, data: Path, settings: Path) -> list[Leftovers]:

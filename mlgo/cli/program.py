@@ -1,17 +1,204 @@
-"""What all programs share: one-line errors, exit status, clean ends on signals."""
+"""What all programs share: options, settings, one-line errors, exit status, clean ends on signals."""
 
+import argparse
 import errno
+import json
+import math
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from textwrap import dedent, indent
 from types import FrameType
+from typing import Any
 
+from mlgo.base.config import (
+    LOCAL_WORKERS,
+    CompileConfig,
+    Config,
+    Settings,
+    WorkersConfig,
+    load_config,
+    parse_section,
+    read_settings,
+)
 from mlgo.base.files import write_json
+from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
-from mlgo.errors import ArtifactError, MlgoError, PackageError
+from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError
 from mlgo.host.process import die_with_parent
+from mlgo.host.toolchain import Toolchain, find_toolchain
+
+WORKERS = "MLGO_WORKERS"
+"""Environment variable with section ``workers`` as JSON, which the workflow sets: where compiles run changes no result,
+so it belongs to no rule's settings."""
+
+SETTINGS = Path("config")
+DEFAULT_CONFIG = SETTINGS / "config.yaml"
+
+_SHARED: dict[str, dict[str, Any]] = {
+    "--config": {"type": Path, "default": DEFAULT_CONFIG, "help": "configuration (default: %(default)s)"},
+    "--preset": {"type": Path, "action": "append", "default": [], "help": "file laid over it; may be repeated"},
+    "--toolchain": {"help": "auto, ziglang, or a clang; instead of the configuration's"},
+    "--json": {"action": "store_true", "help": "print JSON"},
+    "--trace": {
+        "type": Path,
+        "default": Path("data/baseline/trace.parquet"),
+        "metavar": "FILE",
+        "help": "recorded questions (default: %(default)s)",
+    },
+    "--home": {
+        "type": Path,
+        "default": Path("data"),
+        "help": "folder with corpus/ and baseline/ (default: %(default)s)",
+    },
+    "--work": {
+        "type": Path,
+        "default": Path("data/work"),
+        "help": "folder for what is neither in Git nor in DVC (default: %(default)s)",
+    },
+    "--workers": {"type": int, "default": 1, "help": "how many, unless section workers says"},
+}
+"""Options that several programs take; ``--home``, ``--work`` and ``--workers`` are those of stages."""
+
+CONFIG = ("--config", "--preset", "--toolchain")
+"""Options that `read_config` reads."""
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options that several programs take, by their names."""
+    for name in names:
+        parser.add_argument(name, **_SHARED[name])
+
+
+Run = Callable[[argparse.Namespace], int | None]
+"""What a command does; gives the exit status."""
+
+
+def add_command(
+    commands: Any,
+    name: str,
+    summary: str,
+    examples: str,
+    run: Run | None,
+    parents: Sequence[argparse.ArgumentParser] = (),
+) -> argparse.ArgumentParser:
+    """Add a sub-command whose help ends with examples.
+
+    Args:
+        commands: what ``add_subparsers`` has returned.
+        summary: what it does, in a few words.
+        examples: command lines, one in a line; remarks may stand beneath a blank line.
+        run: what it does; None for a command whose actions do it.
+        parents: parsers with options that it shares.
+    """
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + "." * (not summary.endswith("?")),
+        epilog="examples:\n" + indent(dedent(examples).strip(), "  "),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=parents,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_actions(
+    commands: Any, name: str, summary: str, examples: Mapping[str, str], **heading: Any
+) -> Callable[..., argparse.ArgumentParser]:
+    """Add a sub-command that consists of actions; its help shows the examples of all.
+
+    Args:
+        heading: perhaps ``title``, of the actions in the help.
+
+    Returns:
+        Adds an action, by its name, summary, what it does, and parsers with options that it shares.
+    """
+    parser = add_command(commands, name, summary, "\n".join(dedent(one).strip() for one in examples.values()), None)
+    actions = parser.add_subparsers(required=True, metavar="ACTION", **heading)
+
+    def add_action(name: str, summary: str, run: Run, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        return add_command(actions, name, summary, examples[name], run, parents)
+
+    return add_action
+
+
+def stage_parser(description: str | None, *options: str) -> argparse.ArgumentParser:
+    """A parser that shows a program's docstring, example included, as its help, and takes a configuration."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, "--config", "--preset", *options)
+    return parser
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """The settings that ``--config`` and ``--preset`` name."""
+    return read_settings(args.config, *args.preset)
+
+
+def corpus_and_baseline(args: argparse.Namespace) -> tuple[Path, Path]:
+    """Folders of the corpus and of its reference scores in ``--home``."""
+    return args.home / "corpus", args.home / "baseline"
+
+
+def workers_of(settings: Settings) -> WorkersConfig:
+    """Where compiles run: by the environment variable `WORKERS`, else section ``workers``, else on this machine."""
+    if WORKERS in os.environ:
+        try:
+            values = json.loads(os.environ[WORKERS])
+        except ValueError as error:
+            raise ConfigError(f"environment variable {WORKERS} is not JSON: {error}") from error
+        return parse_section(WorkersConfig, values, WORKERS)
+    return settings.section("workers", WorkersConfig) if "workers" in settings else LOCAL_WORKERS
+
+
+def compiler_of(settings: Settings) -> tuple[Toolchain, CompileConfig]:
+    """Toolchain and compile settings."""
+    compiling = settings.section("compile", CompileConfig)
+    return find_toolchain(settings.value("toolchain"), settings.value("target")), compiling
+
+
+def read_config(args: argparse.Namespace) -> Config:
+    """Load the configuration that the options name."""
+    config = load_config(args.config, *args.preset)
+    check_corpus(config)
+    return config.model_copy(update={"toolchain": args.toolchain}) if args.toolchain else config
+
+
+def configured(args: argparse.Namespace) -> tuple[Config, Toolchain]:
+    """The configuration that the options name, and its compiler."""
+    config = read_config(args)
+    return config, find_toolchain(config.toolchain, config.target)
+
+
+def say(args: argparse.Namespace, record: Any, text: str) -> None:
+    """Print a record as JSON if ``--json`` was given, else as text."""
+    print(json.dumps(record, indent=2) if args.json else text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1, for ``argparse``."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
+    return value
+
+
+def positive_float(text: str) -> float:
+    """Read a finite number above 0, for ``argparse``."""
+    value = float(text)
+    if not 0.0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return value
+
+
+def not_negative_float(text: str) -> float:
+    """Read a finite number of at least 0, for ``argparse``."""
+    value = float(text)
+    if not 0.0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
+    return value
 
 
 def run_program(main: Callable[[], int | None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from tqdm import tqdm
 
 from mlgo.base.files import file_sha256
-from mlgo.cli.options import add_command, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.archive import FORMATS, check_archive, format_of, wheel, wheel_name, write_archive, write_new
 from mlgo.deploy.card import with_card
 from mlgo.deploy.release import PARITY, Release, check_version, find_policies, read_release
@@ -24,9 +24,8 @@ mlgo publish --check marginal-s0.tar.zst --json
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
     summary = "pack policies with their exported forms and model cards, reproducibly"
-    parser = add_command(commands, "publish", summary, _EXAMPLES)
+    parser = add_command(commands, "publish", summary, _EXAMPLES, run)
     parser.add_argument("policies", nargs="*", type=Path, metavar="POLICY", help="its folder, or a folder of policies")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help=f"archive ({', '.join(FORMATS)}), or DIR of --wheel"
@@ -48,8 +47,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--check", type=Path, metavar="ARCHIVE", help="compare an archive with its cards, write nothing"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> None:

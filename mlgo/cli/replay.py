@@ -2,7 +2,6 @@
 
 import argparse
 import itertools
-import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -15,18 +14,9 @@ from mlgo.base.artifacts import provenance, write_table
 from mlgo.base.config import Config
 from mlgo.base.registry import PROBLEMS
 from mlgo.base.seeding import sample
-from mlgo.cli import replay_episode
-from mlgo.cli.leftovers import delete_leftovers, find_leftovers
-from mlgo.cli.options import (
-    SETTINGS,
-    add_command,
-    add_config_options,
-    add_folder_options,
-    examples_of,
-    not_negative_float,
-    positive,
-    read_config,
-)
+from mlgo.cli.compile_module import add_episode_options, run_episode
+from mlgo.cli.leftovers import add_folder_options, delete_leftovers, find_leftovers
+from mlgo.cli.program import CONFIG, SETTINGS, add_actions, add_options, not_negative_float, positive, read_config, say
 from mlgo.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
 from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
@@ -61,66 +51,52 @@ _EXAMPLES = {
     "merge": """
         mlgo replay merge /srv/replay          add the trees of another data/work/replay
         """,
-    "episode": replay_episode.EXAMPLES,
+    "episode": """
+        mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 --log lapi.episode
+        mlgo replay episode lapi.episode
+        mlgo replay episode lapi.episode --policy data/policies/marginal-s0 --json
+        """,
 }
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(
-        commands,
-        "replay",
-        "what compiles have shown: sizes, checks, pruning; do one again",
-        examples_of(_EXAMPLES),
-    )
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    summary = "what compiles have shown: sizes, checks, pruning; do one again"
+    add_action = add_actions(commands, "replay", summary, _EXAMPLES, title="actions")
     shared = argparse.ArgumentParser(add_help=False)
     add_folder_options(shared)
-    stats = add_command(actions, "stats", "sizes of the response trees", _EXAMPLES["stats"], [shared])
-    stats.add_argument("--json", action="store_true", help="print JSON")
-    stats.set_defaults(run=_stats)
-    verify = add_command(actions, "verify", "compile a sample of known results again", _EXAMPLES["verify"], [shared])
+    add_options(add_action("stats", "sizes of the response trees", _stats, shared), "--json")
+    verify = add_action("verify", "compile a sample of known results again", _verify, shared)
     verify.add_argument("--count", type=positive, default=20, help="results (default: %(default)s)")
     verify.add_argument("--seed", type=int, default=0, help="chooses them")
-    add_config_options(verify)
-    verify.set_defaults(run=_verify)
-    less = add_command(
-        actions, "prune", "delete unused trees, or what older settings left", _EXAMPLES["prune"], [shared]
-    )
+    add_options(verify, *CONFIG)
+    less = add_action("prune", "delete unused trees, or what older settings left", _prune, shared)
     less.add_argument("--max-gb", type=not_negative_float, help="what trees may stay, in 10^9 bytes")
     less.add_argument(
         "--old", action="store_true", help="delete what older settings left (see mlgo doctor); end runs first"
     )
     less.add_argument("--dry-run", action="store_true", help="with --old: list it, delete nothing")
-    less.set_defaults(run=_prune)
-    export = add_command(actions, "export", "write all known compiles as Parquet", _EXAMPLES["export"], [shared])
+    export = add_action("export", "write all known compiles as Parquet", _export, shared)
     export.add_argument("output", type=Path, help="one file; of several compilers or settings, one for each")
-    export.set_defaults(run=_export)
-    merge = add_command(
-        actions, "merge", "add the response trees of another working copy", _EXAMPLES["merge"], [shared]
-    )
+    merge = add_action("merge", "add the response trees of another working copy", _merge, shared)
     merge.add_argument("folder", type=Path, help="its data/work/replay, or a copy of that; it is only read")
-    merge.set_defaults(run=_merge)
-    replay_episode.add_parser(actions)
+    add_episode_options(add_action("episode", "do a logged compile again and compare", run_episode))
 
 
 def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
-        modules = contexts = nodes = compiles = size = 0
-        for sha256, _, trees in _trees_of(store):
-            modules, contexts = modules + 1, contexts + len(trees.by_context)
-            nodes, compiles = nodes + trees.num_nodes, compiles + trees.num_leaves
-            size += store.file_bytes(sha256)
+        modules = list(_trees_of(store))
+        nodes = sum(trees.num_nodes for _, _, trees in modules)
+        size = sum(store.file_bytes(sha256) for sha256, _, _ in modules)
         rows.append(
             {
                 "key": store.key.folder,
                 "task": store.key.task,
                 "optimization": store.key.optimization,
                 "size_stop_factor": store.key.size_stop_factor,
-                "modules": modules,
-                "contexts": contexts,
-                "compiles": compiles,
+                "modules": len(modules),
+                "contexts": sum(len(trees.by_context) for _, _, trees in modules),
+                "compiles": sum(trees.num_leaves for _, _, trees in modules),
                 "nodes": nodes,
                 "bytes": size,
                 "bytes_per_node": round(size / nodes, 1) if nodes else None,
@@ -130,16 +106,12 @@ def _stats(args: argparse.Namespace) -> None:
         units = cache.units()
         outcomes = sum(len(cache.outcomes(unit)) for unit in units)
         rows.append({"compiler": cache.name, "units": len(units), "compiles": outcomes, "bytes": cache.num_bytes()})
-    if args.json:
-        print(json.dumps(rows, indent=2))
-    else:
-        print("\n\n".join("\n".join(f"{k:<17} {v}" for k, v in row.items()) for row in rows) or "no trees yet")
+    say(args, rows, "\n\n".join("\n".join(f"{k:<17} {v}" for k, v in row.items()) for row in rows) or "no trees yet")
 
 
 def _verify(args: argparse.Namespace) -> int:
     config = read_config(args)
-    trees, choices = _verify_trees(args, config), _verify_choices(args, config)
-    return 1 if trees or choices else 0
+    return int(sum([_verify_trees(args, config), _verify_choices(args, config)]) > 0)
 
 
 def _verify_trees(args: argparse.Namespace, config: Config) -> int:
@@ -237,16 +209,8 @@ def _prune(args: argparse.Namespace) -> None:
         raise ConfigError("say what to delete: --max-gb N or --old")
     if args.dry_run and args.max_gb is not None:
         raise ConfigError("--dry-run lists what --old would delete; leave --max-gb out")
-    if args.old:
-        _prune_leftovers(args)
-    if args.max_gb is not None:
-        deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
-        print(f"{len(deleted)} files deleted")
-
-
-def _prune_leftovers(args: argparse.Namespace) -> None:
-    found = find_leftovers(args.work, args.data, SETTINGS)
-    if not found:
+    found = find_leftovers(args.work, args.data, SETTINGS) if args.old else []
+    if args.old and not found:
         print("older settings left nothing")
     for one in found:
         if args.dry_run:
@@ -254,6 +218,9 @@ def _prune_leftovers(args: argparse.Namespace) -> None:
         else:
             delete_leftovers(one)
             print(f"deleted {one}")
+    if args.max_gb is not None:
+        deleted = prune(args.work / "replay", int(args.max_gb * 1e9))
+        print(f"{len(deleted)} files deleted")
 
 
 def _export(args: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from mlgo.base.config import read_settings
 from mlgo.base.files import write_text
 from mlgo.base.registry import PROBLEMS
 from mlgo.cli.configure import PRESETS
-from mlgo.cli.options import DEFAULT_CONFIG, add_command, say
+from mlgo.cli.program import DEFAULT_CONFIG, add_command, add_options, say
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 
@@ -90,9 +90,8 @@ _DEFAULTS = {"measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.y
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
     pages = "\n".join(f"  {name:<15} {page.summary}" for name, page in PAGES.items())
-    parser = add_command(commands, "report", "say what was found, page by page", _EXAMPLES)
+    parser = add_command(commands, "report", "say what was found, page by page", _EXAMPLES, run)
     parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
     parser.add_argument("page", nargs="?", choices=PAGES, metavar="PAGE", help="see below (default: that of the task)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
@@ -106,10 +105,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
     parser.add_argument("--against", type=Path, metavar="DIR", help="folder of the results to compare with")
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_options(parser, "--json")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
     parser.add_argument("--into", type=Path, metavar="FILE", help="write the short page into a Markdown file")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.cli.options import add_command, positive, say
+from mlgo.cli.program import add_command, positive, say
 from mlgo.deploy.size_diff import FORMS, Limit, SizeChange, SizeDiff, compare_builds
 from mlgo.objects.symbols import REST, demangled
 from mlgo.report.pages import Column, Table, text_column
@@ -23,8 +23,7 @@ mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if some
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "size-diff", "what became smaller and larger between two builds", _EXAMPLES)
+    parser = add_command(commands, "size-diff", "what became smaller and larger between two builds", _EXAMPLES, run)
     parser.add_argument("before", type=Path, help="program, shared object, object, static archive, or folder of these")
     parser.add_argument("after", type=Path, help="the same of another build")
     parser.add_argument("--top", type=positive, default=20, metavar="N", help="rows in a table (default: %(default)s)")
@@ -38,7 +37,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--limit", type=_limit, metavar="L", help="fail if the total grows by more: 0.5%%, 300, 1KiB")
     parser.add_argument("--limit-each", type=_limit, metavar="L", help="fail if a file of both grows by more")
     parser.add_argument("--json", action="store_true", help="print JSON, with all that changed")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

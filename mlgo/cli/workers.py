@@ -1,10 +1,9 @@
 """`mlgo workers`: workers of this machine that experiments share."""
 
 import argparse
-import json
 from typing import Any
 
-from mlgo.cli.options import add_command, examples_of, not_negative_float, positive
+from mlgo.cli.program import add_actions, add_options, not_negative_float, positive, say
 from mlgo.pool.cores import usable_cores
 from mlgo.pool.nested import NestingProxy, serve_workers
 from mlgo.pool.schedule import TURN_S
@@ -25,9 +24,9 @@ _EXAMPLES = {
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "workers", "serve workers that several experiments share", examples_of(_EXAMPLES))
-    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    add_action = add_actions(
+        commands, "workers", "serve workers that several experiments share", _EXAMPLES, title="actions"
+    )
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--address",
@@ -35,7 +34,7 @@ def add_parser(commands: Any) -> None:
         metavar="HOST:PORT[/NAME]",
         help="of a Ray cluster, or auto (default: a cluster of this machine, started for these workers)",
     )
-    serve = add_command(actions, "serve", "start them, and end them with Ctrl-C", _EXAMPLES["serve"], [shared])
+    serve = add_action("serve", "start them, and end them with Ctrl-C", _serve, shared)
     serve.add_argument("--num", type=positive, default=usable_cores(), help="workers (default: one for each core)")
     serve.add_argument("--at-once", type=positive, default=1, help="jobs that each runs at once (default: %(default)s)")
     serve.add_argument(
@@ -45,12 +44,8 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="seconds for which one experiment may keep all workers while others wait (default: %(default)g)",
     )
-    serve.set_defaults(run=_serve)
-    status = add_command(actions, "status", "who uses what", _EXAMPLES["status"], [shared])
-    status.add_argument("--json", action="store_true", help="print JSON")
-    status.set_defaults(run=_status)
-    stop = add_command(actions, "stop", "end them and whatever they run", _EXAMPLES["stop"], [shared])
-    stop.set_defaults(run=_stop)
+    add_options(add_action("status", "who uses what", _status, shared), "--json")
+    add_action("stop", "end them and whatever they run", _stop, shared)
 
 
 def _serve(args: argparse.Namespace) -> None:
@@ -64,22 +59,20 @@ def _serve(args: argparse.Namespace) -> None:
 def _status(args: argparse.Namespace) -> None:
     with NestingProxy(args.address) as served:
         status = served.status()
-    if args.json:
-        print(json.dumps(status, indent=2))
-        return
-    print(f"{status['address']}: process {status['process']}, mlgo {status['version']}, {status['seconds']:.0f} s old")
-    print("worker  core  hosted  outstanding  busy")
+    lines = [
+        f"{status['address']}: process {status['process']}, mlgo {status['version']}, {status['seconds']:.0f} s old",
+        "worker  core  hosted  outstanding  busy",
+    ]
     for number, one in enumerate(status["cores"]):
         core = "-" if one["core"] is None else one["core"]
-        print(f"{number:>6}  {core:>4}  {one['workers']:>6}  {one['outstanding']:>11}  {one['busy_share']:>4.0%}")
+        row = "{workers:>6}  {outstanding:>11}  {busy_share:>4.0%}".format(**one)
+        lines.append(f"{number:>6}  {core:>4}  {row}")
     if status["experiments"]:
-        print("experiment            workers  outstanding  done  seconds used  folder")
+        lines.append("experiment            workers  outstanding  done  seconds used  folder")
     for one in status["experiments"]:
-        name = f"{one['host']}:{one['process']}"
-        print(
-            f"{name:<20}  {one['workers']:>7}  {one['outstanding']:>11}  {one['done']:>4}  {one['used_s']:>12.1f}"
-            f"  {one['folder']}"
-        )
+        row = "{workers:>7}  {outstanding:>11}  {done:>4}  {used_s:>12.1f}  {folder}".format(**one)
+        lines.append(f"{one['host'] + ':' + str(one['process']):<20}  {row}")
+    say(args, status, "\n".join(lines))
 
 
 def _stop(args: argparse.Namespace) -> None:

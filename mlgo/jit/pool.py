@@ -6,8 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mlgo.base.config import LOCAL_WORKERS, WorkersConfig
-from mlgo.base.scratch import Closing
+from mlgo.base.config import LOCAL_WORKERS, CseConfig, ReplayConfig, Settings, WorkersConfig
+from mlgo.base.scratch import Closing, shared_folder
+from mlgo.errors import ConfigError
+from mlgo.evaluate.training import known_compiles
+from mlgo.jit import JIT_CSE
 from mlgo.jit.cache import CachedCompiler, CompileCache
 from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import Decisions, Failed, Outcome, Outcomes
@@ -92,6 +95,16 @@ class ChoicePool(Closing):
         self.spec, self._cache = spec, CompileCache(cache, spec.key())
         self._pool: Pool[_Order, _Delivery] = open_pool(where, workers, OpenCompiler(spec))
         self.num_asked = self.num_compiled = 0
+
+    @staticmethod
+    def of(settings: Settings, workers: int, where: WorkersConfig, work: Path) -> "ChoicePool":
+        """The pool of a stage that compiles under choices; ``work`` has what earlier runs have found out."""
+        task = settings.value("task")
+        if task != JIT_CSE.name:
+            raise ConfigError(f"task {task} does not choose among candidates; its compiles ask questions")
+        spec = SuperPmiSpec.of(settings.section("cse", CseConfig).superpmi)
+        known = known_compiles(shared_folder(work) / "replay", settings.section("replay", ReplayConfig))
+        return ChoicePool(spec, workers, where, known)
 
     @property
     def num_workers(self) -> int:

@@ -15,7 +15,7 @@ from mlgo.base.files import file_sha256, write_json
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
-from mlgo.cli.options import add_command, add_trace_option, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.corpus.store import load_modules
 from mlgo.deploy.export.cpp import Cpp, tree_function
 from mlgo.deploy.export.form import PARITY_QUESTIONS, check_form
@@ -180,10 +180,11 @@ _FITTED, _HELD_OUT = "train", "validation"
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "distill", "fit a small decision tree to a policy and print it as C++", _EXAMPLES)
+    parser = add_command(
+        commands, "distill", "fit a small decision tree to a policy and print it as C++", _EXAMPLES, run
+    )
     parser.add_argument("policy", type=Path, help="folder of the policy; its answers are yes or no")
-    add_trace_option(parser)
+    add_options(parser, "--trace")
     parser.add_argument(
         "--corpus",
         type=Path,
@@ -195,8 +196,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the tree, called NAME-sSEED"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import MODULES, RESULTS, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import add_command, add_config_options, positive, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, positive, read_config, say
 from mlgo.compare.modules import with_contenders
 from mlgo.corpus.store import Module, load_modules, unpack_bitcode
 from mlgo.errors import ArtifactError
@@ -245,8 +245,9 @@ _WORDS = {0: "call", 1: "inline"}
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "explain", "why a policy makes modules larger, and what it listens to", _EXAMPLES)
+    parser = add_command(
+        commands, "explain", "why a policy makes modules larger, and what it listens to", _EXAMPLES, run
+    )
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--modules", type=positive, default=5, help="explain at most so many (default: %(default)s)")
@@ -261,9 +262,7 @@ def add_parser(commands: Any) -> None:
         "--importance", action="store_true", help="instead: permute each feature, count the answers that change"
     )
     parser.add_argument("--top", type=positive, default=10, help="features shown (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_config_options(parser)
-    parser.set_defaults(run=run)
+    add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> None:

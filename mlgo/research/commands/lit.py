@@ -16,7 +16,7 @@ from typing import Any, Literal
 from tqdm import tqdm
 
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.options import add_command, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.errors import MlgoError
 from mlgo.host.process import run_bounded
 from mlgo.host.toolchain import find_toolchain
@@ -165,13 +165,13 @@ mlgo lit llvm-project/llvm/test/CodeGen/MLRegAlloc --tools llvm-project/build/bi
 
 
 def add_parser(commands: Any) -> None:
-    """Register the sub-command."""
-    parser = add_command(commands, "lit", "run LLVM's own tests of the interactive channel on this clang", _EXAMPLES)
+    parser = add_command(
+        commands, "lit", "run LLVM's own tests of the interactive channel on this clang", _EXAMPLES, run
+    )
     parser.add_argument("folder", type=Path, help="folder of tests in a checkout of LLVM; its RUN lines are executed")
     parser.add_argument("--tools", type=Path, metavar="DIR", help="opt, llc and FileCheck of a build of LLVM")
     parser.add_argument("--toolchain", default="auto", help="auto, ziglang, or a clang (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=run)
+    add_options(parser, "--json")
 
 
 def run(args: argparse.Namespace) -> int:
