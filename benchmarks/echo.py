@@ -32,7 +32,7 @@ from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.task import HEURISTIC, Remark, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.objects.elf import function_sizes
+from mlgo.objects.elf import function_symbols
 
 Call = tuple[str, str]
 """Caller and callee."""
@@ -167,7 +167,15 @@ def compile_telling(bitcode: Path, toolchain: Toolchain, settings: CompileConfig
                     after.setdefault(function.strip('"'), []).append(body)
                 else:
                     last[function.strip('"')] = body
-        return Compiled(Counter(_inlined(record)), after, last, function_sizes(kept.read_bytes()))
+        return Compiled(Counter(_inlined(record)), after, last, _function_sizes(kept.read_bytes()))
+
+
+def _function_sizes(data: bytes) -> Counter[str]:
+    """Code of each function of an object in bytes, without padding, by symbol."""
+    sizes = Counter[str]()
+    for symbol in function_symbols(data):
+        sizes[symbol.name.decode(errors="replace")] += symbol.size
+    return sizes
 
 
 def _inlined(record: Path) -> Iterator[Call]:

@@ -26,7 +26,6 @@ from mlgo.base.files import write_json
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import MlgoError
 from mlgo.evaluate.baseline import self_test_failures
-from mlgo.host.actions import mask_of
 from mlgo.host.tasks.task import HEURISTIC, References, get_task
 from mlgo.objects.measures import MEASURES
 from mlgo.policy.vocabulary import build_vocabulary, recorded_values
@@ -56,9 +55,7 @@ def main() -> None:
     modules = read_table(args.corpus / "modules.parquet", MODULES)
     train_projects = pc.unique(modules.filter(pc.field("split") == "train")["project"])
     train = trace.filter(pc.is_in(trace["project"], train_projects))
-    vocabulary = build_vocabulary(
-        recorded_values(train, mask_of(task.actions)), settings.value("baseline.num_quantiles")
-    )
+    vocabulary = build_vocabulary(recorded_values(train, task.actions.mask), settings.value("baseline.num_quantiles"))
 
     write_table(args.output / "scores.parquet", scores, SCORES, origin)
     write_table(args.output / "functions.parquet", functions, FUNCTIONS, origin)

@@ -15,7 +15,6 @@ LEVELS = [
     {"objects"},
     {"base"},
     {"host.log"},
-    {"host.action_space"},
     {"host.actions"},
     {"host.tasks"},
     {"host"},

@@ -11,8 +11,7 @@ from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
 from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, check_form, draw_questions, read_questions
 from mlgo.errors import ConfigError
-from mlgo.host.action_space import check_features
-from mlgo.host.actions import Binary
+from mlgo.host.actions import Binary, check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 

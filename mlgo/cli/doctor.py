@@ -202,6 +202,6 @@ def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:
     advisor = EchoAdvisor(toolchain.quirks.default_slot)
     echo = compile_under_advice(toolchain, task, module, advisor, settings, with_heuristic_feature=True)
     if echo.object_sha256 != plain.object_sha256:
-        echoed, expected = (DEFAULT.told(one.scores) for one in (echo, plain))
+        echoed, expected = (DEFAULT.describe(one.scores) for one in (echo, plain))
         return f"{module.stem}: echo gives {echoed}, the plain compile {expected}"
     return "" if echo.num_questions else f"{module.stem}: the compiler asked nothing"

@@ -14,18 +14,16 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.envs.episode import (
     Ending,
+    FileProblems,
     Info,
     LiveCompile,
+    ModuleProblem,
     Observation,
     Question,
     RecalledCompile,
-    observation_space,
-)
-from mlgo.envs.modules import (
-    FileProblems,
-    ModuleProblem,
     choose_settings,
     named_files,
+    observation_space,
     problems_of_corpus,
     sample_files,
 )
@@ -33,7 +31,6 @@ from mlgo.envs.picture import draw_episode
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.errors import CompileError, ConfigError
 from mlgo.evaluate.worker import is_discrete, tree_key
-from mlgo.host.actions import mask_of
 from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
@@ -137,17 +134,13 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if self._store is not None:
             self._compile = RecalledCompile(self._store, *how, self.problem, self.settings)
         else:
-            told = self.tells_heuristic
-            self._compile = LiveCompile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=told)
+            shown = self.tells_heuristic
+            self._compile = LiveCompile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=shown)
         self._event = self._compile.ask()
         return self._see()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Answer a question and wait for the next one, or for the end of the compile.
-
-        Raises:
-            ValueError: the action is not in the action space.
-        """
+        """Answer a question and wait for the next one, or for the end of the compile."""
         if self._compile is None or self._event is None:
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):
@@ -166,14 +159,17 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             reward = self.reward.of_answer(asked, answer, following, self.problem.baseline)
             self._given += reward
         if not isinstance(event, Question):
-            reward += self.reward.at_the_end(self._gain(event), self._given)
+            measure, gain = get_measure(self.settings.objective), 0.0
+            if not isinstance(event, CompileError):
+                gain = float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
+            reward += self.reward.at_the_end(gain, self._given)
             self._event = None
         self._rewards.append(reward)
         return observation, reward, over and not failed, failed, info
 
     def action_masks(self) -> np.ndarray:
         """Which actions are legal now, bool [num_actions]; see MaskablePPO of sb3-contrib."""
-        if mask := mask_of(self.task.actions):
+        if mask := self.task.actions.mask:
             legal: np.ndarray = self._observation[mask].ravel() != 0
             return legal if legal.any() else np.ones_like(legal)
         if isinstance(self.action_space, gymnasium.spaces.Discrete):
@@ -236,12 +232,6 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             info["repaired_answers"] = event.num_repaired_answers
             info["object_sha256"] = event.object_sha256  # empty where trees know costs alone
         return self._observation, info
-
-    def _gain(self, event: Ending) -> float:
-        if isinstance(event, CompileError):
-            return 0.0
-        measure = get_measure(self.settings.objective)
-        return float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
 
     def _note(self, action: Any) -> None:
         if self.render_mode is None:

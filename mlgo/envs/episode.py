@@ -1,8 +1,8 @@
-"""Gymnasium spaces of what a compiler sends and takes."""
+"""Episodes of environments: modules with their scores under the heuristic, and a compile question by question."""
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,134 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from mlgo.base.config import CompileConfig
+import mlgo
+from mlgo.base.artifacts import Row
+from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
+from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
-from mlgo.envs.modules import ModuleProblem
-from mlgo.errors import CompileError, ReplayMismatch
+from mlgo.corpus.store import unpack_bitcode
+from mlgo.errors import CompileError, ConfigError, CorpusError, ReplayMismatch, ToolchainError
+from mlgo.evaluate.baseline_modules import baseline_origin, load_scored_modules
 from mlgo.host.conversation import AnswerPrefix
+from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
-from mlgo.host.session import CompileResult, compile_under_advice
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.task import Responder, Task
 from mlgo.host.toolchain import Toolchain
+from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.pool.response_tree import Walk
 from mlgo.pool.tree_store import ReplayStore
+
+
+@dataclass(frozen=True)
+class ModuleProblem:
+    """A module to decide about, with its score under the heuristic in the unit of the objective."""
+
+    name: str
+    bitcode: Path
+    sha256: str
+    baseline: float
+
+
+class FileProblems(Mapping[str, ModuleProblem]):
+    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for."""
+
+    def __init__(
+        self, files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
+    ) -> None:
+        self._files, self._toolchain, self._task, self._settings = dict(files), toolchain, task, settings
+        self._folder, self._front_end = folder, FrontEnd(toolchain, settings, folder, task)
+        self._made: dict[str, ModuleProblem] = {}
+
+    def __getitem__(self, name: str) -> ModuleProblem:
+        path = self._files[name]
+        if name not in self._made:
+            bitcode = self._front_end.module_of(path, self._folder / f"{len(self._made)}.bc")
+            plain = compile_plain(self._toolchain, bitcode, self._settings, task=self._task)
+            score = plain.score(self._settings.objective)
+            self._made[name] = ModuleProblem(name, bitcode, file_sha256(bitcode), score)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def named_files(modules: Sequence[str]) -> dict[str, Path]:
+    for name in modules:
+        if not Path(name).is_file():
+            raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
+    if len(set(modules)) < len(modules):
+        raise CorpusError("a module is named twice")
+    return {name: Path(name) for name in modules}
+
+
+def sample_files() -> dict[str, Path]:
+    """Sources of the sample corpus, by project and file."""
+    folder = Path(mlgo.__file__).parents[1] / "data/sample"
+    found = {f"{path.parent.name}/{path.name}": path for path in sorted(folder.glob("*/*.c*"))}
+    if not found:
+        raise CorpusError(f"the sample corpus is not in {folder}; give modules=[files], or run from a checkout")
+    return found
+
+
+def problems_of_corpus(
+    corpus: Path, baseline: Path, split: str, toolchain: Toolchain, objective: str, folder: Path
+) -> dict[str, ModuleProblem]:
+    """Modules of a split that the compiler asks something about, by key."""
+    measured = baseline_origin(baseline)[1].get("compiler", toolchain.name)
+    if measured != toolchain.name:
+        raise ToolchainError(f"{baseline} was measured with {measured}, this is {toolchain.name}; name that one")
+    scored = [one for one in load_scored_modules(corpus, baseline, split) if one.num_questions]
+    if not scored:
+        raise CorpusError(f"no module of split {split} in {corpus} is asked about")
+    bitcode = unpack_bitcode(corpus, [one.module for one in scored], folder)
+    return {
+        one.module.key: ModuleProblem(one.module.key, bitcode[one.module.key], one.module.sha256, one.score(objective))
+        for one in scored
+    }
+
+
+def choose_settings(
+    task: Task,
+    baseline: Path | None,
+    settings: CompileConfig | None,
+    objective: str | None,
+    optimization: str | None,
+) -> CompileConfig:
+    """How modules are compiled: as ``settings`` say, else as a baseline was measured, else by default.
+
+    The task's first objective is the default, and for those in code generation ``-O2`` is. An environment runs no
+    programs: of a task that does, text is the objective, at ``-O2``.
+    """
+    if settings is not None and (objective or optimization):
+        raise ConfigError("settings= holds objective and optimization; do not give them a second time")
+    runs = task.measure.of_run
+    own = {"objective": DEFAULT.name if runs else task.measure.name}
+    own |= {"optimization": "-O2"} if task.in_code_generation or runs else {}
+    measured: Row = {}
+    if baseline is not None:
+        other, origin = baseline_origin(baseline)
+        if other.name != task.name:
+            raise ConfigError(f"{baseline} was measured for task {other.name}, this environment is of task {task.name}")
+        measured = {name: one for name, one in origin.get("compile", {}).items() if name in CompileConfig.model_fields}
+    asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
+    if settings is None:
+        values = DEFAULT_COMPILE.model_dump() | own | measured | asked
+        settings = parse_section(CompileConfig, values)
+    for name in ("optimization", "size_stop_factor"):  # they decide what a compile comes to; the others only bound it
+        if name in measured and measured[name] != getattr(settings, name):
+            raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")
+    task.check_objective(settings.objective)
+    name, measure = settings.objective, get_measure(settings.objective)
+    if measure.of_run:
+        raise ConfigError(f"objective: an environment runs no programs, so it has no {name}; give text_bytes")
+    if measure.needs_copies:
+        raise ConfigError(f"objective: {name} depends on a project's other modules; choose {task.measure.name}")
+    return settings
+
 
 Observation = dict[str, np.ndarray]
 """Features by name."""
@@ -46,13 +163,7 @@ _NO_DEADLINE_S = 1e9
 
 @dataclass(frozen=True)
 class Question:
-    """What the compiler asks.
-
-    Attributes:
-        context: what it is about, a function or a module, as the compiler names it.
-        number: of the question in the compile, from 0.
-        payload: the raw observation, repaired by the task's guard.
-    """
+    """What the compiler asks: ``number`` counts from 0, ``payload`` is the raw observation, repaired by the guard."""
 
     context: str
     number: int
@@ -69,9 +180,6 @@ class LiveCompile:
 
     The deadline of the whole compile does not hold, that for a silent compiler does (``compile.answer_timeout_s``), and
     the number of questions is bounded, so a compile ends once it gets its answers.
-
-    Args:
-        **options: ``with_heuristic_feature``, ``record`` and ``known`` of `compile_under_advice`.
     """
 
     compiled = True
@@ -87,11 +195,7 @@ class LiveCompile:
         self._thread.start()
 
     def ask(self) -> Question | Ending:
-        """Wait for the next question, or for the end.
-
-        Raises:
-            OSError: the machine failed, not the compiler.
-        """
+        """Wait for the next question, or for the end; OSError where the machine failed, not the compiler."""
         event = self._events.get()
         if isinstance(event, BaseException) and not isinstance(event, CompileError):
             raise event
@@ -119,7 +223,7 @@ class LiveCompile:
         self._context = context
 
     def respond_to(self, header: Header) -> Responder:
-        """The advisor that the session asks; see `llvm.Advisor`."""
+        """The advisor that the session asks."""
 
         def respond(payload: bytes) -> bytes:
             self._events.put(Question(self._context, self._num_asked, payload, header))
@@ -145,9 +249,6 @@ class RecalledCompile:
     The trees are those of training. They hold sizes of modules that are one context, and costs of functions where each
     is a context; sizes of the latter are not known, so with a size as objective the compiler runs at the end, though it
     asks nothing.
-
-    Args:
-        store: trees of the compiler and flags in use.
     """
 
     def __init__(
@@ -165,7 +266,6 @@ class RecalledCompile:
         return self._live is not None
 
     def ask(self) -> Question | Ending:
-        """See `LiveCompile.ask`."""
         if self._live is None:
             if (known := next(self._recalled, None)) is not None:
                 return known
@@ -191,13 +291,11 @@ class RecalledCompile:
         return event
 
     def answer(self, advice: bytes) -> None:
-        """Answer the question that was asked last."""
         if self._live is not None:
             self._live.answer(advice)
         self._advice = advice
 
     def close(self) -> None:
-        """End the compile, wherever it is; nothing of it stays behind, and nothing is added to the trees."""
         if self._live is not None:
             self._live.close()
 

@@ -183,18 +183,16 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
             raise ConfigError(f"options['episode']: {number}, but {self._path} holds {self.num_episodes} episodes")
         self._next, self._step = (number + 1) % self.num_episodes, 0
         table = read_table(self._path, filters=[("episode", "==", number)])
-        names = {spec.name for spec in self.features}
-        flat = {name: pc.list_flatten(table[name]) if _is_list(table[name]) else table[name] for name in names}
-        self._columns = {one.name: flat[one.name].to_numpy().reshape(-1, *one.shape) for one in self.features}
-        self._rows = table.drop_columns(list(names)).to_pylist()
+        self._columns = {}
+        for spec in self.features:
+            column = table[spec.name]
+            flat = pc.list_flatten(column) if pa.types.is_fixed_size_list(column.type) else column
+            self._columns[spec.name] = flat.to_numpy().reshape(-1, *spec.shape)
+        self._rows = table.drop_columns([*self._columns]).to_pylist()
         return self._see()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Go on to the next recorded question.
-
-        Raises:
-            ValueError: another answer than the recorded one.
-        """
+        """Go on to the next recorded question; ValueError for another answer than the recorded one."""
         if self._step >= len(self._rows) or self._rows[self._step]["action"] is None:
             raise ResetNeeded("the recorded episode has not begun or ends here: call reset() first")
         row = self._rows[self._step]
@@ -272,38 +270,34 @@ def _check_fits(recorded: RecordedEnv, live: CompileEnv) -> None:
 
 
 def _difference(recorded: RecordedEnv, env: gymnasium.Env[Observation, Any], live: CompileEnv, number: int) -> str:
-    expected, told = recorded.reset(options={"episode": number})
-    found, info = env.reset(options={"module": told["module"]})
+    expected, known = recorded.reset(options={"episode": number})
+    found, info = env.reset(options={"module": known["module"]})
     if live.problem.sha256 != recorded.bitcode_sha256():
-        return f"{told['module']}: its bitcode is another one than when it was recorded"
+        return f"{known['module']}: its bitcode is another one than when it was recorded"
     step, over = 0, False
     while not over:
-        where = f"{told['module']}, step {step}"
+        where = f"{known['module']}, step {step}"
         for name in ("context", "question"):
-            if told.get(name) != info.get(name):
-                return f"{where}: {name} is {info.get(name)}, recorded {told.get(name)}"
+            if known.get(name) != info.get(name):
+                return f"{where}: {name} is {info.get(name)}, recorded {known.get(name)}"
         for name, values in expected.items():
             if values.tobytes() != found[name].tobytes():
-                return f"{where}: {name} is {_said(found[name])}, recorded {_said(values)}"
-        if told["action"] is None:  # left here
+                return f"{where}: {name} is {_text(found[name])}, recorded {_text(values)}"
+        action = known["action"]
+        if action is None:  # left here
             return ""
-        action = told["action"]
-        expected, *outcome, told = recorded.step(action)
+        expected, *outcome, known = recorded.step(action)
         found, *came, info = env.step(action)
-        for name, one, other in zip(("reward", "terminated", "truncated"), came, outcome, strict=True):
-            if one != other:
-                return f"{where}: {name} is {one}, recorded {other}"
+        for name, here, there in zip(("reward", "terminated", "truncated"), came, outcome, strict=True):
+            if here != there:
+                return f"{where}: {name} is {here}, recorded {there}"
         over, step = True in outcome[1:], step + 1
     for name in ("score", "object_sha256"):
-        if told.get(name) != info.get(name) and "" not in (told.get(name), info.get(name)):  # trees know no objects
-            return f"{told['module']}: {name} is {info.get(name)}, recorded {told.get(name)}"
-    kinds = [one.get("error", {}).get("kind", "") for one in (info, told)]
-    return f"{told['module']}: failure is {kinds[0]!r}, recorded {kinds[1]!r}" if kinds[0] != kinds[1] else ""
+        if known.get(name) != info.get(name) and "" not in (known.get(name), info.get(name)):  # trees know no objects
+            return f"{known['module']}: {name} is {info.get(name)}, recorded {known.get(name)}"
+    here, there = (one.get("error", {}).get("kind", "") for one in (info, known))
+    return f"{known['module']}: failure is {here!r}, recorded {there!r}" if here != there else ""
 
 
-def _is_list(column: pa.ChunkedArray) -> bool:
-    return pa.types.is_fixed_size_list(column.type)
-
-
-def _said(values: np.ndarray) -> str:
+def _text(values: np.ndarray) -> str:
     return " ".join(map(str, values.ravel().tolist()))

@@ -1,4 +1,4 @@
-"""What an agent is told about its answers. Whatever the way, the best policy is the same."""
+"""How an agent is rewarded for its answers. Whatever the way, the best policy is the same."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -10,7 +10,6 @@ from gymnasium.utils import RecordConstructorArgs
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.episode import Observation
 from mlgo.errors import ConfigError
-from mlgo.host.actions import mask_of
 from mlgo.policy.features import CLIP, Normalisation
 
 _LARGEST_LOG = 10.0
@@ -36,7 +35,7 @@ class VectorObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Observatio
         if not isinstance(inner, CompileEnv):
             raise ConfigError(f"VectorObservation wraps environments of mlgo, not {type(inner).__name__}")
         offered = {spec.name: spec for spec in inner.features}
-        self._mask = mask_of(inner.task.actions)
+        self._mask = inner.task.actions.mask
         names = tuple(name for name in offered if name != self._mask)
         if normalise is None:
             unit = np.array([inner.task.units.get(name, 1.0) for name in names], np.float32)

@@ -290,8 +290,9 @@ def _difference(result: CompileResult, logged: CompileResult) -> str:
         return f"the compiler asks only {result.num_questions} of the {logged.num_questions} questions of the log"
     if result.object_sha256 != logged.object_sha256:
         return (
-            f"same answers, but another object file: {result.object_sha256[:16]} with {DEFAULT.told(result.scores)}, "
-            f"logged {logged.object_sha256[:16]} with {DEFAULT.told(logged.scores)}"
+            f"same answers, but another object file: {result.object_sha256[:16]} with "
+            f"{DEFAULT.describe(result.scores)}, logged {logged.object_sha256[:16]} with "
+            f"{DEFAULT.describe(logged.scores)}"
         )
     measured = replace(result, seconds=0.0, observations=b"", num_remarks=0, contexts=())
     if measured != replace(logged, observations=b"", contexts=()):

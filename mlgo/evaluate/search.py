@@ -21,7 +21,7 @@ from tqdm import tqdm
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
-from mlgo.host.action_space import Observation
+from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
 from mlgo.policy.advisors import OverridingAdvisor, observation_keys

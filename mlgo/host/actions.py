@@ -1,17 +1,228 @@
-"""Kinds of actions: yes or no, one of several, a number; how a network describes them."""
+"""Action spaces: yes or no, one of several, a number; how a network describes them.
 
-from collections.abc import Callable, Mapping
+A method that takes ``xp`` is written once for NumPy and for tensors: ``xp`` is the module ``numpy`` or ``keras.ops``,
+whose functions have the same names. Methods that only learners call take ``ops``, which is ``keras.ops``.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b, shake_128
-from math import e, log, pi, tanh
-from typing import Any, ClassVar
+from math import e, log, pi, prod, tanh
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from mlgo.errors import PolicyError, ProtocolError
-from mlgo.host.action_space import ILLEGAL, ROUNDING, ActionSpace, Observation, Scaling, check_features, record_of
 from mlgo.host.log import Header
+
+
+def answer_dtype(header: Header) -> np.dtype:
+    """Dtype of a scalar answer."""
+    if header.advice is None or header.advice.num_elements != 1:
+        raise PolicyError("the compiler does not expect a single number as its answer")
+    return header.advice.dtype
+
+
+def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> None:
+    """Compare a policy's features with what a compiler or a trace offers."""
+    missing = [name for name in wanted if name not in offered]
+    if missing:
+        raise PolicyError(
+            f"{what} lacks {len(missing)} of the policy's features ({', '.join(missing[:5])}); "
+            "it was trained for another task or LLVM version, or with another compile.ir2vec "
+            "or compile.tell_heuristic"
+        )
+
+
+def record_of(header: Header, features: Sequence[str]) -> np.dtype:
+    """Layout of an observation of ``header.payload_bytes``, by names of features; see `Header.record`."""
+    check_features(features, [spec.name for spec in header.features], "the compiler")
+    return header.record[list(features)]
+
+
+ROUNDING = 1e-4
+"""Logits closer than this share of the sum of all terms may come out either way: float32 sums of some hundred terms are
+good to 1e-5."""
+
+ILLEGAL = -1e9
+"""Added to the logit of an action that is not legal: its probability is zero in float32."""
+
+
+class Scaling(Protocol):
+    """Brings features to comparable size, float32 [..., num_features]; see `policy.features.Normalisation`."""
+
+    @property
+    def features(self) -> tuple[str, ...]: ...
+    def __call__(self, values: Any, xp: Any = np) -> Any: ...
+    def of_numbers(self) -> Callable[[Sequence[float]], list[float]]: ...
+
+
+class Observation(NamedTuple):
+    """One observation or many.
+
+    Attributes:
+        values: features as the compiler sends them, [..., num_features], or [..., num_actions, num_features].
+        legal: bool [..., num_actions]; None where every action is legal.
+    """
+
+    values: Any
+    legal: Any = None
+
+
+class ActionSpace(ABC):
+    """A set of actions, and a distribution over it that the outputs of a network describe.
+
+    A network gives one output for each row of inputs; `logits` are these outputs, those of illegal actions minus
+    infinity. Learners keep actions as `targets`, and whether an action is legal as a last input.
+
+    Attributes:
+        dtype: of actions, int64 or float32.
+        masked: whether some actions may be illegal.
+        yes_or_no: whether actions are answers of yes and no, of which the yes are counted.
+        mask: feature that says which actions are legal; empty where all are.
+    """
+
+    dtype: ClassVar[type] = np.int64
+    masked: ClassVar[bool] = False
+    yes_or_no: ClassVar[bool] = False
+    mask = ""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Features that an observation needs whatever a policy's features are."""
+        return (self.mask,) if self.mask else ()
+
+    # From what a compiler sends to the inputs of a network.
+
+    def num_inputs(self, num_features: int) -> int:
+        """Inputs of the network for so many features."""
+        return num_features
+
+    def input_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """Shape of one observation as the network takes it."""
+        return (num_inputs,)
+
+    def seen_shape(self, num_inputs: int) -> tuple[int | None, ...]:
+        """Shape of one observation as learners keep it, see `seen`."""
+        *rows, num = self.input_shape(num_inputs)
+        assert num is not None
+        return (*rows, num + self.masked)
+
+    def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
+        """Maps raw observations, uint8 [payload_bytes] or [num, payload_bytes], to features, by their names."""
+        record = record_of(header, (*self.needed, *features))
+
+        def read(payloads: np.ndarray) -> Observation:
+            rows: Any = np.ascontiguousarray(payloads).view(record)[..., 0]
+            return self.pack(np, rows, features)
+
+        return read
+
+    def pack(self, xp: Any, tensors: Mapping[str, Any], features: tuple[str, ...]) -> Observation:
+        """Join features that are given by name, each [...] or [..., num_actions]."""
+        return Observation(xp.stack([xp.array(tensors[name], np.float32) for name in features], axis=-1))
+
+    def encode(self, xp: Any, observation: Observation, scaling: Scaling) -> Any:
+        """Inputs of the network, float32 [..., num_inputs] or [..., num_actions, num_inputs]."""
+        return scaling(observation.values, xp)
+
+    def learner_inputs(self, observation: Observation, scaling: Scaling) -> np.ndarray:
+        """What learners keep of observations: inputs, float32 [num, num_inputs].
+
+        Where some actions may be illegal, [num, num_actions, num_inputs + 1], of which the last says which are legal.
+        """
+        inputs: np.ndarray = self.encode(np, observation, scaling)
+        if observation.legal is None:
+            return inputs
+        return np.concatenate([inputs, observation.legal[..., None]], axis=-1, dtype=np.float32)
+
+    def first_layer(
+        self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
+    ) -> Callable[[bytes], np.ndarray] | None:
+        """A quicker way to ``inputs @ matrix + bias``, float32 [num_outputs], of one observation; None without one."""
+        return None
+
+    # From the outputs of a network to actions.
+
+    def gymnasium_space(self, spaces: Any, header: Header) -> Any:
+        """The space of answers to one question, of the module ``gymnasium.spaces``."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def greedy(self, xp: Any, logits: Any) -> Any:
+        """The best actions, [...]; of equal ones the first. `dtype` is left to the caller."""
+
+    @abstractmethod
+    def margin(self, logits: np.ndarray) -> np.ndarray:
+        """How far logits are from another action, float32 [num]: 0 where the least rounding makes another one."""
+
+    @abstractmethod
+    def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], Any]:
+        """Sampled actions, which follow from a hash of the observation: the same question gets the same action.
+
+        So compiles repeat exactly, and response trees serve exploration as they serve policies.
+
+        Args:
+            temperature: of the distribution; 0 takes the best action.
+            flip_share: probability of another action after that, whatever the observation.
+            seed: of the hash.
+
+        Returns:
+            Maps a raw observation and its logits to an action.
+        """
+
+    def reply(self, dtype: np.dtype[Any]) -> Callable[[Any], bytes]:
+        """Maps an action to the raw answer."""
+        number = dtype.type
+        return lambda action: number(action).tobytes()
+
+    def differing(self, logits: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compare actions that were computed another way; rounding may differ.
+
+        Returns:
+            Where a comparison makes sense, and where actions are not the best ones by more than rounding; bool [num].
+        """
+        margin, best = self.margin(logits), logits if logits.ndim == 1 else logits.max(axis=1)
+        clear = np.isfinite(margin) & (margin >= ROUNDING * np.maximum(1.0, np.abs(best)))
+        return clear, clear & (self.greedy(np, logits) != actions)
+
+    # For learners: a distribution, in tensors of Keras.
+
+    def targets(self, actions: np.ndarray) -> np.ndarray:
+        """Actions as learners take them: uint8 [num], or float32 where they are continuous."""
+        return actions.astype(np.uint8)
+
+    def demonstrations(
+        self, observation: Observation, scaling: Scaling, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Recorded observations and actions [num] as cloning takes them; see `seen` and `targets`."""
+        return self.learner_inputs(observation, scaling), self.targets(actions).astype(np.float32)
+
+    def logits(self, network: Callable[[Any], Any], seen: Any) -> Any:
+        """Logits, float32 [num] or [num, num_actions], of a network with one output; see `seen`."""
+        return network(seen)[:, 0]
+
+    @abstractmethod
+    def log_prob(self, ops: Any, logits: Any, targets: Any) -> Any:
+        """Logarithm of the probability of actions, float32 [num]."""
+
+    @abstractmethod
+    def entropy(self, ops: Any, logits: Any) -> Any:
+        """Entropy of the actions in nats, float32 [num]."""
+
+    @abstractmethod
+    def agrees(self, ops: Any, logits: Any, targets: Any) -> Any:
+        """Whether the best actions are these, bool [num]."""
+
+    @abstractmethod
+    def loss(self, keras: Any) -> Any:
+        """Loss of cloning: ``-log_prob`` but for a constant and a factor, by the function that Keras has for it."""
+
+    @abstractmethod
+    def accuracy(self, keras: Any) -> Any:
+        """Metric of cloning, named ``accuracy``."""
+
 
 _UNIFORM_BYTES = 8
 
@@ -23,14 +234,12 @@ class Binary(ActionSpace):
     yes_or_no: ClassVar[bool] = True
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """See `ActionSpace.reader`."""
         columns = self._columns(header, features)
         return lambda payloads: Observation(header.numbers(payloads)[..., columns])
 
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
-        """See `ActionSpace.first_layer`."""
         columns, blocks, frombuffer = self._columns(header, scaling.features), header.blocks(), np.frombuffer
         dtype, is_mixed, float32 = blocks[0][0], len(blocks) > 1, np.float32
 
@@ -60,11 +269,9 @@ class Binary(ActionSpace):
         return Observation(xp.array(xp.stack([tensors[name] for name in features], axis=-1), np.float32))
 
     def gymnasium_space(self, spaces: Any, header: Header) -> Any:
-        """0 or 1."""
         return spaces.Discrete(2)
 
     def greedy(self, xp: Any, logits: Any) -> Any:
-        """1 where the logit is above 0."""
         return logits > 0.0
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
@@ -83,7 +290,6 @@ class Binary(ActionSpace):
         return sample
 
     def reply(self, dtype: np.dtype[Any]) -> Callable[[Any], bytes]:
-        """One of two answers."""
         yes, no = dtype.type(1).tobytes(), dtype.type(0).tobytes()
         return lambda action: yes if action else no
 
@@ -96,15 +302,12 @@ class Binary(ActionSpace):
         return ops.softplus(logits) - logits * ops.sigmoid(logits)
 
     def agrees(self, ops: Any, logits: Any, targets: Any) -> Any:
-        """1 where the logit is above 0."""
         return (logits > 0.0) == (targets > 0.0)
 
     def loss(self, keras: Any) -> Any:
-        """Logistic regression."""
         return keras.losses.BinaryCrossentropy(from_logits=True)
 
     def accuracy(self, keras: Any) -> Any:
-        """Share of actions that are the same."""
         return keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)
 
 
@@ -114,7 +317,7 @@ def sigmoid(logit: float) -> float:
 
 
 _BITS = 52
-"""Of a random number, so that it is neither 0 nor 1."""
+"""Of a random number in (0, 1)."""
 
 
 class Masked(ActionSpace):
@@ -123,11 +326,9 @@ class Masked(ActionSpace):
     masked: ClassVar[bool] = True
 
     def input_shape(self, num_inputs: int) -> tuple[int | None, ...]:
-        """Inputs of each action."""
         return (None, num_inputs)
 
     def greedy(self, xp: Any, logits: Any) -> Any:
-        """The action with the largest logit."""
         return xp.argmax(logits, axis=-1)
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
@@ -150,7 +351,8 @@ class Masked(ActionSpace):
         key = seed.to_bytes(8, "little")
 
         def sample(payload: bytes, logits: np.ndarray) -> int:
-            uniforms = _uniforms(key + payload, len(logits) + 2)
+            words = np.frombuffer(shake_128(key + payload).digest(8 * (len(logits) + 2)), "<u8")
+            uniforms = ((words >> np.uint64(64 - _BITS)) + 0.5) * 2.0**-_BITS
             if uniforms[-1] < flip_share:
                 legal = np.flatnonzero(np.isfinite(logits))
                 return int(legal[int(uniforms[-2] * len(legal))])
@@ -165,7 +367,6 @@ class Masked(ActionSpace):
         return network(seen[..., :-1])[..., 0] + (1.0 - seen[..., -1]) * ILLEGAL
 
     def log_prob(self, ops: Any, logits: Any, targets: Any) -> Any:
-        """Of the chosen actions."""
         chosen = ops.cast(targets, "int32")[:, None]
         return ops.take_along_axis(ops.log_softmax(logits), chosen, axis=1)[:, 0]
 
@@ -174,15 +375,12 @@ class Masked(ActionSpace):
         return -ops.sum(ops.softmax(logits) * ops.log_softmax(logits), axis=1)
 
     def agrees(self, ops: Any, logits: Any, targets: Any) -> Any:
-        """The action with the largest logit."""
         return ops.equal(ops.argmax(logits, axis=1), ops.cast(targets, "int32"))
 
     def loss(self, keras: Any) -> Any:
-        """Multinomial logistic regression."""
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def accuracy(self, keras: Any) -> Any:
-        """Share of actions that are the same."""
         return keras.metrics.SparseCategoricalAccuracy("accuracy")
 
 
@@ -201,25 +399,16 @@ class Categorical(Masked):
     mask: str
 
     def gymnasium_space(self, spaces: Any, header: Header) -> Any:
-        """A column."""
         return spaces.Discrete(header.features[header.index(self.mask)].num_elements)
 
-    @property
-    def needed(self) -> tuple[str, ...]:
-        """The mask."""
-        return (self.mask,)
-
     def num_inputs(self, num_features: int) -> int:
-        """Each feature twice, and 1 for the last action."""
         return 2 * num_features + 1
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """See `ActionSpace.reader`."""
         record = record_of(header, (self.mask, *features))
-        num_actions = _elements(record, self.mask)
-        sizes = {_elements(record, name) for name in features}
-        if not sizes <= {1, num_actions}:
-            raise PolicyError(f"features have {sorted(sizes)} numbers, the mask has {num_actions}")
+        num_actions, *sizes = (prod(record[name].shape) for name in (self.mask, *features))
+        if not {*sizes} <= {1, num_actions}:
+            raise PolicyError(f"features have {sorted({*sizes})} numbers, the mask has {num_actions}")
 
         def read(payloads: np.ndarray) -> Observation:
             rows = np.ascontiguousarray(payloads).view(record)[..., 0]
@@ -240,16 +429,19 @@ class Categorical(Masked):
         return Observation(xp.stack([xp.broadcast_to(row, legal.shape) for row in rows], axis=-1), legal)
 
     def encode(self, xp: Any, observation: Observation, scaling: Scaling) -> Any:
-        """Each feature twice, the second time for the last action only; and 1 there."""
-        return xp.concatenate(last_apart(xp, scaling(observation.values, xp)), axis=-1)
+        """Features, the same but 0 above the last action, and 1 there alone."""
+        features = scaling(observation.values, xp)
+        num_actions = features.shape[-2]
+        last = (np.arange(num_actions) == num_actions - 1).astype(np.float32)[:, None]
+        ones = xp.broadcast_to(last, (*features.shape[:-1], 1))
+        return xp.concatenate([features, features * last, ones], axis=-1)
 
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Legal actions moved to the front, as float16: most observations have few, and memory is short.
+        """Legal actions moved to the front: float16 [num, most_legal, num_inputs + 1], and places there, int64 [num].
 
-        Returns:
-            Inputs float16 [num, most_legal, num_inputs + 1], and places of the actions among them, int64 [num].
+        Most observations have few, and memory is short.
         """
         legal = observation.legal
         front = np.argsort(~legal, axis=1, kind="stable")[:, : max(1, int(legal.sum(axis=1).max(initial=0)))]
@@ -257,46 +449,19 @@ class Categorical(Masked):
         return np.take_along_axis(seen, front[:, :, None], axis=1), (front == actions[:, None]).argmax(axis=1)
 
 
-def mask_of(actions: ActionSpace) -> str:
-    """Feature that tells which actions are legal; empty where all are."""
-    return actions.mask if isinstance(actions, Categorical) else ""
-
-
-def last_apart(xp: Any, features: Any) -> list[Any]:
-    """Features [..., num_actions, num_features], the same but 0 above the last action, and 1 there alone."""
-    num_actions = features.shape[-2]
-    last = (np.arange(num_actions) == num_actions - 1).astype(np.float32)[:, None]
-    return [features, features * last, xp.broadcast_to(last, (*features.shape[:-1], 1))]
-
-
-def _elements(record: np.dtype, name: str) -> int:
-    shape = record[name].shape
-    return shape[0] if shape else 1
-
-
-def _uniforms(key: bytes, count: int) -> np.ndarray:
-    """Numbers in (0, 1) that belong to some bytes, float64 [count]."""
-    words = np.frombuffer(shake_128(key).digest(8 * count), "<u8")
-    return ((words >> np.uint64(64 - _BITS)) + 0.5) * 2.0**-_BITS
-
-
 @dataclass(frozen=True)
 class Subset(Masked):
     """At each step one of the candidates that are left, or the stop, which is the last action."""
 
     def num_inputs(self, num_features: int) -> int:
-        """The features of a candidate and of the whole, and 1 for the stop."""
         return num_features + 1
 
     def rows(self, candidates: np.ndarray, whole: np.ndarray) -> np.ndarray:
-        """Inputs of the network; the stop has no features of its own.
+        """Inputs of the network, float32 [num_candidates + 1, num_features + num_figures + 1].
 
         Args:
-            candidates: float32 [num_candidates, num_features].
+            candidates: float32 [num_candidates, num_features]; the stop has no features of its own.
             whole: float32 [num_figures], the same for all actions.
-
-        Returns:
-            float32 [num_candidates + 1, num_features + num_figures + 1].
         """
         num_candidates, num_features = candidates.shape
         rows = np.zeros((num_candidates + 1, self.num_inputs(num_features + len(whole))), np.float32)
@@ -306,12 +471,7 @@ class Subset(Masked):
         return rows
 
     def legal(self, left: np.ndarray, *, stop: bool = True) -> np.ndarray:
-        """Which actions are: bool [num_candidates + 1].
-
-        Args:
-            left: bool [num_candidates], what may still be chosen.
-            stop: whether stopping is allowed while something is left.
-        """
+        """Which actions are, bool [num_candidates + 1]: those ``left``, bool [num_candidates], and perhaps the stop."""
         return np.append(left, stop or not left.any())
 
     def sample(self, logits: np.ndarray, rng: np.random.Generator) -> int:
@@ -345,21 +505,15 @@ class Scalar(ActionSpace):
     threshold: tuple[str, np.float32]
     dtype: ClassVar[type] = np.float32
 
-    @cached_property
-    def _half(self) -> np.float32:
-        return self.high / np.float32(2.0)
-
     def num_inputs(self, num_features: int) -> int:
         """So many for each group, and one for the threshold."""
         return self.num_groups * num_features + 1
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
-        """See `ActionSpace.reader`."""
         _record_of_numbers(header, features)
         return super().reader(header, features)
 
     def encode(self, xp: Any, observation: Observation, scaling: Scaling) -> Any:
-        """See `Scalar`."""
         raw, names = observation.values, scaling.features
         position, (feature, least) = names.index(self.group), self.threshold
         own = xp.where(np.arange(len(names)) == position, np.float32(1.0), scaling(raw, xp))
@@ -373,7 +527,6 @@ class Scalar(ActionSpace):
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
-        """See `ActionSpace.first_layer`."""
         names, (feature, least) = scaling.features, self.threshold
         record = _record_of_numbers(header, names)
         of_group, of_reached = matrix[:-1].reshape(self.num_groups, len(names), -1), bias + matrix[-1]
@@ -391,7 +544,6 @@ class Scalar(ActionSpace):
         return outputs
 
     def gymnasium_space(self, spaces: Any, header: Header) -> Any:
-        """A number of shape [1]."""
         return spaces.Box(np.float32(0.0), self.high, (1,), np.float32)
 
     def greedy(self, xp: Any, logits: Any) -> Any:
@@ -400,7 +552,8 @@ class Scalar(ActionSpace):
         LLVM drops what is behind the decimal point. So logits between -3 and 3 are told apart if they differ by 2e-6,
         and at 20 if they differ by 6e-5, where a sigmoid would have them all equal.
         """
-        return self._half + self._half * (logits / (_ONE + xp.abs(logits)))
+        half = self.high / np.float32(2.0)
+        return half + half * (logits / (_ONE + xp.abs(logits)))
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
         """0 for all logits [num]: every bit shows in the action."""
@@ -421,7 +574,6 @@ class Scalar(ActionSpace):
         return sample
 
     def reply(self, dtype: np.dtype[Any]) -> Callable[[Any], bytes]:
-        """As it is."""
         if dtype.kind != "f":
             raise PolicyError(f"the compiler expects {dtype} as its answer, a priority is a floating-point number")
         return super().reply(dtype)
@@ -435,7 +587,8 @@ class Scalar(ActionSpace):
     def targets(self, actions: np.ndarray) -> np.ndarray:
         """The outputs that stand behind actions, float32 [num]; those at the ends as if just inside."""
         inside = np.clip(actions, np.float32(1.0), self.high - np.float32(1.0)).astype(np.float64)
-        shares = (inside - self._half) / self._half
+        half = self.high / np.float32(2.0)
+        shares = (inside - half) / half
         return (shares / (1.0 - np.abs(shares))).astype(np.float32)
 
     def log_prob(self, ops: Any, logits: Any, targets: Any) -> Any:
@@ -451,7 +604,6 @@ class Scalar(ActionSpace):
         return abs(targets - logits) < 0.1
 
     def loss(self, keras: Any) -> Any:
-        """Linear regression."""
         return keras.losses.MeanSquaredError()
 
     def accuracy(self, keras: Any) -> Any:

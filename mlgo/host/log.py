@@ -13,6 +13,7 @@ its lines as above, without blanks; lines of others may be any JSON object with 
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -45,6 +46,12 @@ class Header:
         """Bytes of one observation's tensors, without the closing line feed."""
         return sum(spec.num_bytes for spec in self.features)
 
+    @cached_property
+    def record(self) -> np.dtype:
+        """Layout of an observation; a feature of several numbers is a field of shape [num_elements]."""
+        features = self.features
+        return np.dtype([(one.name, one.dtype, () if one.num_elements == 1 else one.num_elements) for one in features])
+
     def index(self, name: str) -> int:
         """Position of a feature; ProtocolError without such a one."""
         for position, spec in enumerate(self.features):
@@ -53,7 +60,7 @@ class Header:
         raise ProtocolError(f"the compiler does not offer feature {name!r}")
 
     def offset(self, name: str) -> int:
-        """Byte offset of a feature within an observation's payload."""
+        """Byte offset of a feature within an observation's payload; ProtocolError without such a one."""
         return sum(spec.num_bytes for spec in self.features[: self.index(name)])
 
     def unpack(self, payload: bytes | bytearray) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.jit import rollout
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
 from mlgo.jit.compiler import SuperPmiSpec, compile_each

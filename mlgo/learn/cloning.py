@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.config import Positive, PositiveFloat, Section
 from mlgo.errors import TrainingError
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.tensorflow import import_tensorflow
 
 

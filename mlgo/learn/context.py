@@ -18,7 +18,7 @@ from mlgo.base.registry import Kind, Learner
 from mlgo.base.scratch import shared_folder
 from mlgo.errors import TrialPruned
 from mlgo.evaluate.compiles import Quarantine
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trained
 from mlgo.learn.checkpoint import BackgroundSaver, checkpoint_path, load_state, save_state
 from mlgo.learn.cloning import BCConfig

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import trace_schema
 from mlgo.base.seeding import sample
 from mlgo.errors import ConfigError, TrainingError
-from mlgo.host.action_space import ActionSpace, Observation, Scaling, check_features
+from mlgo.host.actions import ActionSpace, Observation, Scaling, check_features
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.cloning import CloneData
 from mlgo.policy.features import Normalisation

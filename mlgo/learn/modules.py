@@ -30,7 +30,7 @@ from mlgo.evaluate.training import (
     training_modules,
     training_origin,
 )
-from mlgo.host.action_space import ActionSpace, Scaling
+from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain

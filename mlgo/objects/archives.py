@@ -67,16 +67,14 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
             if not stored.startswith(b"__.SYMDEF"):
                 yield Member(os.fsdecode(stored), start + length, size - length)
         elif name[:1] == b"/" and name[1:].isdigit():
-            yield Member(_long_name(path, names, int(name[1:])), start, size)
+            place = int(name[1:])
+            long_end = names.find(b"/\n", place)
+            if not place < len(names) or long_end < 0:
+                raise CorpusError(f"{path} is damaged: there is no name at byte {place:,} of its table")
+            long_name = names[place : min(long_end, place + _MOST_NAME_BYTES)]
+            yield Member(os.fsdecode(long_name), start, size)
         elif name not in (b"/", b"/SYM64/") and not name.startswith(b"__.SYMDEF"):
             yield Member(os.fsdecode(name.removesuffix(b"/")), start, size)
-
-
-def _long_name(path: Path, names: bytes, at: int) -> str:
-    end = names.find(b"/\n", at)
-    if not at < len(names) or end < 0:
-        raise CorpusError(f"{path} is damaged: there is no name at byte {at:,} of its table")
-    return os.fsdecode(names[at : min(end, at + _MOST_NAME_BYTES)])
 
 
 def _number(path: Path, at: int, field: bytes) -> int:

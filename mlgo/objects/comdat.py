@@ -11,9 +11,16 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.errors import ObjectError
-from mlgo.objects.elf import ELF, SHT_GROUP, is_text, read_symbols, section_contents, symbol_names
-from mlgo.objects.sections import read_sections
-from mlgo.objects.unwind import unwind_bytes
+from mlgo.objects.elf import (
+    ELF,
+    SHT_GROUP,
+    is_text,
+    object_sections,
+    read_symbols,
+    section_contents,
+    symbol_names,
+)
+from mlgo.objects.unwind import unwind_entries
 
 _GRP_COMDAT = 1
 _WORD_BYTES = 4
@@ -27,20 +34,22 @@ def comdat_groups(data: bytes) -> list[tuple[bytes, int]]:
     Raises:
         ObjectError: ELF of another byte order, cut short, or a group or unwind table is not well-formed.
     """
-    sections = read_sections(data)
+    sections = object_sections(data)
     if not data.startswith(ELF):
         return []
-    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64) + unwind_bytes(data)
+    text = np.where(is_text(sections), sections["size"], 0).astype(np.int64)
+    owners, _, unwind = unwind_entries(data, sections)
+    np.add.at(text, owners, unwind)
     return [(signature, int(text[members].sum())) for signature, members in _comdats(data, sections)]
 
 
 def carriers_by_section(data: bytes, num_copies: Mapping[bytes, int]) -> np.ndarray:
     """How many objects carry each section of an ELF object, int64 [num_sections]; 1 for those outside of groups."""
-    sections = read_sections(data)
-    found = np.ones(len(sections), np.int64)
+    sections = object_sections(data)
+    carriers = np.ones(len(sections), np.int64)
     for signature, members in _comdats(data, sections):
-        found[members] = num_copies.get(signature, 1)
-    return found
+        carriers[members] = num_copies.get(signature, 1)
+    return carriers
 
 
 def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]]:
@@ -65,15 +74,10 @@ def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]
 
 
 def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies: Mapping[bytes, int]) -> int:
-    """Berkeley text of one object in bytes, where a COMDAT group that several objects carry counts by its share.
+    """Berkeley text of one object in bytes, where a COMDAT group counts by its share: one part in ``num_copies``.
 
     A linker keeps the first copy of a group; here all who carry it bear it in equal parts. Over all objects of a
     project the sum is the same, up to rounding, where copies have equal sizes.
-
-    Args:
-        text_bytes: text of the object.
-        groups: what `comdat_groups` gives for it.
-        num_copies: objects that carry a group, by signature; 1 for those it does not name.
     """
     others = ((size, num_copies.get(signature, 1)) for signature, size in groups)
     return text_bytes - sum(size * (copies - 1) // copies for size, copies in others)

@@ -1,4 +1,4 @@
-"""Sizes of an ELF file by section flags, of 32 and 64 bits.
+"""Sections and symbols of ELF files of 32 and 64 bits; sections of Mach-O and COFF objects in the same form.
 
 Two sizes (both in bytes), after the section header table of the ELF specification:
 
@@ -9,10 +9,8 @@ Two sizes (both in bytes), after the section header table of the ELF specificati
   the program, and their size is a matter of which names are exported. An object has none.
 """
 
-import re
-from collections import Counter
+import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -39,20 +37,9 @@ _FOR_THE_DYNAMIC_LINKER = (3, 4, 5, 9, 11, 19, 0x6FFFFFF6, 0x6FFFFFFD, 0x6FFFFFF
 ELF = b"\x7fELF"
 """How such a file begins."""
 
-SECTION = np.dtype(
-    [
-        ("name", "<u4"),
-        ("type", "<u4"),
-        ("flags", "<u8"),
-        ("addr", "<u8"),
-        ("offset", "<u8"),
-        ("size", "<u8"),
-        ("link", "<u4"),
-        ("info", "<u4"),
-        ("addralign", "<u8"),
-        ("entsize", "<u8"),
-    ]
-)
+_WORDS = ("name", "type", "link", "info")
+_SECTION_FIELDS = ("name", "type", "flags", "addr", "offset", "size", "link", "info", "addralign", "entsize")
+SECTION = np.dtype([(name, "<u4" if name in _WORDS else "<u8") for name in _SECTION_FIELDS])
 """``Elf64_Shdr`` without the prefix ``sh_``. Sections of all other files are brought to this form."""
 
 SYMBOL64 = np.dtype(
@@ -60,14 +47,13 @@ SYMBOL64 = np.dtype(
 )
 """``Elf64_Sym``. Those of 32-bit files are brought to this form."""
 
-_SECTION32 = np.dtype([(name, "<u4") for name in SECTION.names or ()])
+_SECTION32 = np.dtype([(name, "<u4") for name in _SECTION_FIELDS])
 _SYMBOL32 = np.dtype(
     [("name", "<u4"), ("value", "<u4"), ("size", "<u4"), ("info", "u1"), ("other", "u1"), ("shndx", "<u2")]
 )
 
 
-@dataclass(frozen=True)
-class _Class:
+class _Class(NamedTuple):
     """Where a file's header has what is read of it, and how wide its tables are."""
 
     table_at: int
@@ -104,16 +90,9 @@ class Symbol(NamedTuple):
 def named_symbols(
     data: bytes, sections: np.ndarray, wanted: Callable[[np.ndarray], np.ndarray], table_type: int = SHT_SYMTAB
 ) -> Iterator[Symbol]:
-    """Some symbols of an ELF file, in its order.
+    """Symbols in an ELF file's tables of one type, in its order.
 
-    Args:
-        data: the file.
-        sections: what `read_sections` gives of it.
-        wanted: takes all symbols of a table, structured [num_symbols] as `SYMBOL64`, and gives bool [num_symbols].
-        table_type: section type of the tables to read.
-
-    Raises:
-        ObjectError: a table names no table of strings.
+    ``wanted`` takes all symbols of a table, structured [num_symbols] as `SYMBOL64`, and gives bool [num_symbols].
     """
     for table in sections[sections["type"] == table_type]:
         symbols = read_symbols(data, table)
@@ -124,22 +103,11 @@ def named_symbols(
 
 def function_symbols(data: bytes) -> list[Symbol]:
     """Each function that a little-endian ELF object defines, in the order of the file; see `read_sections`."""
-    return list(named_symbols(data, read_sections(data), _is_defined_function))
 
+    def wanted(symbols: np.ndarray) -> np.ndarray:
+        return np.asarray(np.isin(symbols["info"] & 15, FUNCTIONS) & (symbols["shndx"] != 0))
 
-def _is_defined_function(symbols: np.ndarray) -> np.ndarray:
-    return np.asarray(np.isin(symbols["info"] & 15, FUNCTIONS) & (symbols["shndx"] != 0))
-
-
-def function_sizes(data: bytes) -> Counter[str]:
-    """Code of each function of a little-endian ELF object in bytes, without padding, by symbol.
-
-    What GCC has moved away from a function because it is hardly executed (``f.cold``) counts as a part of it.
-    """
-    sizes = Counter[str]()
-    for symbol in function_symbols(data):
-        sizes[re.sub(r"\.cold(\.\d+)?$", "", symbol.name.decode(errors="replace"))] += symbol.size
-    return sizes
+    return list(named_symbols(data, read_sections(data), wanted))
 
 
 def function_code(data: bytes) -> dict[str, bytes]:
@@ -156,29 +124,17 @@ def function_code(data: bytes) -> dict[str, bytes]:
 def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[bytes], frozenset[bytes]]:
     """Names that an object shares with others: those that it defines, and those that it needs.
 
-    Args:
-        data: the file.
-        dynamic: ask what the dynamic linker sees of a linked file, which has this even without its other symbols.
-
-    Raises:
-        ObjectError: other format, or cut short.
+    With ``dynamic``, what the dynamic linker sees of a linked file, which has this even without its other symbols.
     """
+    defined_and_needed: tuple[set[bytes], set[bytes]] = set(), set()
     table_type = _SHT_DYNSYM if dynamic else SHT_SYMTAB
-    shared = list(named_symbols(data, read_sections(data), _is_shared, table_type))
-    needed = frozenset(symbol.name for symbol in shared if not symbol.section)
-    return frozenset(symbol.name for symbol in shared if symbol.section), needed
-
-
-def _is_shared(symbols: np.ndarray) -> np.ndarray:
-    return np.isin(symbols["info"] >> 4, _SHARED)
+    for symbol in named_symbols(data, read_sections(data), lambda all: np.isin(all["info"] >> 4, _SHARED), table_type):
+        defined_and_needed[symbol.section == 0].add(symbol.name)
+    return frozenset(defined_and_needed[0]), frozenset(defined_and_needed[1])
 
 
 def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
-    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there.
-
-    Raises:
-        ObjectError: the table names no table of strings.
-    """
+    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there."""
     if table["link"] >= len(sections):
         raise ObjectError("a symbol table of the object has no names")
     return _names(data, sections[int(table["link"])], symbols)
@@ -238,10 +194,7 @@ def read_sections(data: bytes) -> np.ndarray:
 def read_symbols(data: bytes, table: np.ndarray) -> np.ndarray:
     """Symbols of an ELF file, structured [num_symbols], see `SYMBOL64`; ``table`` is a row of `read_sections`."""
     entries = section_entries(data, table, _CLASSES[data[4]].symbol)
-    symbols = np.zeros(len(entries), SYMBOL64)
-    for name in SYMBOL64.names or ():  # the fields have another order in files of 32 bits
-        symbols[name] = entries[name]
-    return symbols
+    return entries[list(SYMBOL64.names or ())].astype(SYMBOL64)  # the fields have another order in files of 32 bits
 
 
 def section_entries(data: bytes, section: np.ndarray, kind: np.dtype) -> np.ndarray:
@@ -261,13 +214,84 @@ def section_name(data: bytes, sections: np.ndarray, number: int) -> bytes:
 
 
 def section_names(data: bytes, sections: np.ndarray, some: np.ndarray) -> list[bytes]:
-    """Names of some sections of an ELF file; empty where the file names none.
-
-    Args:
-        data: the file.
-        sections: all of them, structured [num_sections], see `SECTION`.
-        some: those to name, structured [num_named].
-    """
+    """Names of ``some`` of the sections of an ELF file, structured [num_named]; empty where the file names none."""
     at = _CLASSES[data[4]].entry_at + 4
     strings = int.from_bytes(data[at : at + 2], "little")
     return _names(data, sections[strings], some) if 0 < strings < len(sections) else [b""] * len(some)
+
+
+# Mach-O, after <mach-o/loader.h>. What llvm-size calls text is the segment __TEXT: code, constants and unwind tables.
+_MACHO64 = b"\xcf\xfa\xed\xfe"
+_MACHO_HEADER = struct.Struct("<8I")
+_SEGMENT_64 = 0x19
+_SEGMENT_HEADER = struct.Struct("<2I16s4Q4I")
+_MACHO_SECTION = struct.Struct("<16s16s2Q8I")
+_INSTRUCTIONS = 0x80000000 | 0x400
+_ZERO_FILL = (1, 12, 18)
+
+# COFF, after Microsoft's PE format. Object files for Windows have machine and sections, and no header of an image.
+_MACHINES = (0x8664, 0xAA64, 0x014C, 0x01C4)
+_COFF_HEADER = struct.Struct("<2H3I2H")
+_COFF_SECTION = struct.Struct("<8s6I2HI")
+_BIG_HEADER = struct.Struct("<2H2HI16s6I")
+_BIG_ID = bytes.fromhex("c7a1bad1eebaa94baf20faf66aa4dcb8")
+_NOT_LOADED = 0x02000000 | 0x800 | 0x200  # discardable (debug information), removed by the linker, comments for it
+_COFF_CODE, _COFF_EXECUTE, _COFF_WRITE, _COFF_ZEROS = 0x20, 0x20000000, 0x80000000, 0x80
+
+
+def object_sections(data: bytes) -> np.ndarray:
+    """Sections of an ELF, Mach-O or COFF object, structured [num_sections] as `SECTION`; only those of ELF have names.
+
+    Raises:
+        ObjectError: another format, or cut short.
+    """
+    if data.startswith(ELF):
+        return read_sections(data)
+    try:
+        if data[:4] == _MACHO64:
+            found = _macho(data)
+        elif data[:4] == b"\0\0\xff\xff" and data[12:28] == _BIG_ID:
+            found = _coff(data, _BIG_HEADER.unpack_from(data)[6], _BIG_HEADER.size)
+        elif int.from_bytes(data[:2], "little") in _MACHINES:
+            header = _COFF_HEADER.unpack_from(data)
+            found = _coff(data, header[1], _COFF_HEADER.size + header[5])
+        else:
+            raise ObjectError("the compiler's output is neither ELF nor 64-bit Mach-O nor COFF; choose such a target")
+    except struct.error:
+        raise ObjectError(f"the object is cut short at {len(data)} bytes") from None
+    sections = np.zeros(len(found), SECTION)
+    for number, (kind, flags, offset, size) in enumerate(found):
+        if kind != SHT_NOBITS and offset + size > len(data):
+            raise ObjectError("a section of the object reaches beyond its end")
+        sections[number] = (0, kind, flags, 0, offset, size, 0, 0, 0, 0)
+    return sections
+
+
+def _macho(data: bytes) -> list[tuple[int, int, int, int]]:
+    found, at = [], _MACHO_HEADER.size
+    for _ in range(_MACHO_HEADER.unpack_from(data)[4]):
+        command, num_bytes = struct.unpack_from("<2I", data, at)
+        if command == _SEGMENT_64:
+            for number in range(_SEGMENT_HEADER.unpack_from(data, at)[9]):
+                place = at + _SEGMENT_HEADER.size + number * _MACHO_SECTION.size
+                _, segment, _, size, offset, _, _, _, flags, *_ = _MACHO_SECTION.unpack_from(data, place)
+                is_text = segment.rstrip(b"\0") == b"__TEXT"
+                loaded = SHF_ALLOC if is_text or segment.startswith(b"__DATA") else 0
+                executed = SHF_EXECINSTR if flags & _INSTRUCTIONS else 0
+                kind = SHT_NOBITS if flags & 0xFF in _ZERO_FILL else SHT_PROGBITS
+                found.append((kind, loaded | executed | (0 if is_text else SHF_WRITE), offset, size))
+        if num_bytes < 8:
+            raise ObjectError("a load command of the object has no length")
+        at += num_bytes
+    return found
+
+
+def _coff(data: bytes, num_sections: int, start: int) -> list[tuple[int, int, int, int]]:
+    found = []
+    for number in range(num_sections):
+        _, _, _, size, offset, _, _, _, _, flags = _COFF_SECTION.unpack_from(data, start + number * _COFF_SECTION.size)
+        loaded = 0 if flags & _NOT_LOADED else SHF_ALLOC
+        executed = SHF_EXECINSTR if flags & (_COFF_CODE | _COFF_EXECUTE) else 0
+        written = SHF_WRITE if flags & _COFF_WRITE else 0
+        found.append((SHT_NOBITS if flags & _COFF_ZEROS else SHT_PROGBITS, loaded | executed | written, offset, size))
+    return found

@@ -88,24 +88,12 @@ _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
 
 
 def read_spill_costs(data: bytes) -> list[SpillCosts]:
-    """Read a stream of remarks; functions that it does not name cost nothing.
-
-    Args:
-        data: the whole file; empty when no function costs anything.
-
-    Returns:
-        One entry for each function with a cost, in the order of the file.
-    """
+    """Functions with a cost, in the order of a stream of remarks; it is empty when no function costs anything."""
     return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
 
 
 def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
-    """Read caller and callee of each question about inlining, in the order of the questions.
-
-    Args:
-        data: the whole file; empty when nothing was asked.
-        num_questions: how many there were.
-    """
+    """Caller and callee of each question about inlining, in their order; the stream is empty when nothing was asked."""
     remarks = [one for one in _documents(data) if not _STOPPED.search(one)]
     calls = _END.join(remarks)
     callers, callees = _CALLER.findall(calls), _CALLEE.findall(calls)

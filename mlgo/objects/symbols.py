@@ -24,7 +24,6 @@ from mlgo.objects.elf import (
     STT_FUNC,
     STT_NOTYPE,
     STT_OBJECT,
-    Symbol,
     function_symbols,
     is_code,
     is_text,
@@ -51,12 +50,7 @@ _ADDED = re.compile(r"(?<=.)\.(?:(?:llvm|part|cold|warm|constprop|isra|lto_priv|
 
 
 def section_kinds(data: bytes, sections: np.ndarray) -> dict[str, np.ndarray]:
-    """Which sections each of the `KINDS` counts, bool [num_sections] each.
-
-    Args:
-        data: an ELF file.
-        sections: structured [num_sections], what `read_sections` gives of it.
-    """
+    """Which of an ELF file's sections each of the `KINDS` counts, bool [num_sections] each."""
     shipped, code = is_text(sections), is_code(sections)
     unwind = np.array([name.startswith(_UNWIND) for name in section_names(data, sections, sections)], bool)
     return {"text": shipped & code, "read_only": shipped & ~code & ~unwind, "unwind": shipped & ~code & unwind}
@@ -65,18 +59,13 @@ def section_kinds(data: bytes, sections: np.ndarray) -> dict[str, np.ndarray]:
 def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None) -> dict[bytes, float]:
     """Bytes of each function's code and unwind entry, by symbol.
 
-    With ``num_copies``, a function of a COMDAT group that several objects carry counts by its share, as in
-    `comdat.shared_text`.
-
     Several names of one place: the first one in alphabetical order has the bytes, the others have 0. A function that
     the optimizer has made of another one (``f.llvm.123``, ``f.part.0``, ``f.cold``) is one of its own.
 
     Args:
         data: a little-endian ELF object.
-        num_copies: objects that carry a group, by signature; 1 for those it does not name. None counts all in full.
-
-    Raises:
-        ObjectError: see `unwind_by_function` and `comdat_groups`.
+        num_copies: objects that carry a COMDAT group, by signature, of which each function counts by its share, as in
+            `comdat.shared_text`. None counts all in full.
     """
     carriers = dict(enumerate(carriers_by_section(data, num_copies or {}).tolist()))
     unwinding = unwind_by_function(data)
@@ -111,13 +100,8 @@ class FunctionExtent:
 def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:
     """Functions of a linked file, by address.
 
-    Args:
-        data: the file, little-endian ELF.
-        link_map: what the linker has written with ``-Map`` and ``--no-demangle``: symbols with the object, address and
-            size of their sections, also those stripped from the file.
-
-    Raises:
-        ObjectError: no such file, or cut short.
+    ``link_map`` is what the linker has written with ``-Map`` and ``--no-demangle``: symbols with the object, address
+    and size of their sections, also those stripped from the file.
     """
     sections = read_sections(data)
     code = sections[is_code(sections)]
@@ -133,10 +117,7 @@ def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:
 def _mapped_symbols(link_map: str) -> Iterator[tuple[int, int, str, str]]:
     """Address, size, input file and name of each symbol in a map."""
     of = ""
-    for line in link_map.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
+    for match in filter(None, map(_LINE.match, link_map.splitlines())):
         address, size, indent, text = match.groups()
         if len(indent) == _IN_COLUMN:
             of = text.rpartition(":(")[0]
@@ -157,11 +138,7 @@ def folded(name: str) -> str:
 
 
 def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, str]]:
-    """Bytes of an ELF file by symbol (`folded`) and kind (`KINDS`).
-
-    Args:
-        data: the file, little-endian.
-        named: by symbol; otherwise all is `REST`, as in a stripped file.
+    """Bytes of an ELF file by symbol (`folded`) and kind (`KINDS`); unless ``named``, all is `REST` as if stripped.
 
     Raises:
         ObjectError: other format, cut short, or not well-formed.
@@ -188,11 +165,7 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
 
 
 def has_symbols(data: bytes) -> bool:
-    """Whether an ELF file has a table of all its symbols, which a stripped one has not.
-
-    Raises:
-        ObjectError: other format, or cut short.
-    """
+    """Whether an ELF file has a table of all its symbols, which a stripped one has not."""
     return bool(np.any(read_sections(data)["type"] == SHT_SYMTAB))
 
 
@@ -207,10 +180,7 @@ def architecture(data: bytes) -> tuple[int, int]:
 
 
 def _placed(data: bytes, sections: np.ndarray, counted: Mapping[int, str]) -> Iterator[tuple[int, int, int, str]]:
-    """Section, start, negative end and name of each symbol with a size in one of some sections.
-
-    Their order is that of the sections and of starts there, the longest of a place first.
-    """
+    """Section, start, negative end and name of each symbol with a size in one of the ``counted`` sections."""
 
     def wanted(symbols: np.ndarray) -> np.ndarray:
         is_placed = np.isin(symbols["shndx"], [*counted]) & (symbols["size"] > 0)
@@ -219,15 +189,11 @@ def _placed(data: bytes, sections: np.ndarray, counted: Mapping[int, str]) -> It
     starts, sizes = sections["addr"].tolist(), sections["size"].tolist()
     is_arm = architecture(data)[1] == _ARM
     for symbol in named_symbols(data, sections, wanted):
-        start = _address(symbol, is_arm) - starts[symbol.section]
+        is_thumb = is_arm and symbol.info & 15 == STT_FUNC  # the lowest bit of its address names the instruction set
+        start = (symbol.value & ~1 if is_thumb else symbol.value) - starts[symbol.section]
         if symbol.name and 0 <= start < sizes[symbol.section]:
             end = min(start + symbol.size, sizes[symbol.section])
             yield symbol.section, start, -end, symbol.name.decode(errors="replace")
-
-
-def _address(symbol: Symbol, is_arm: bool) -> int:
-    """On ARM, the lowest bit of a function's address names its instruction set."""
-    return symbol.value & ~1 if is_arm and symbol.info & 15 == STT_FUNC else symbol.value
 
 
 def _unwind(data: bytes, sections: np.ndarray) -> Counter[tuple[int, int]]:

@@ -41,58 +41,32 @@ _RELOCATIONS = {
 _LENGTH_BYTES, _ADDRESS_AT = 4, 8
 
 
-def unwind_bytes(data: bytes) -> np.ndarray:
-    """Bytes of unwind entries that belong to functions in each section, int64 [num_sections].
-
-    Entries whose function is not known stay with nobody, as do the common ones.
-
-    Args:
-        data: a little-endian ELF object.
-
-    Raises:
-        ObjectError: not such an object, cut short, or its unwind table or relocations are not well-formed.
-    """
-    sections = read_sections(data)
-    found = np.zeros(len(sections), np.int64)
-    owners, _, sizes = _known_entries(data, sections)
-    np.add.at(found, owners, sizes)
-    return found
-
-
 def unwind_by_function(data: bytes) -> Counter[tuple[int, int]]:
-    """Bytes of unwind entries by the section and the offset in it where their functions begin.
-
-    Args:
-        data: a little-endian ELF object.
-
-    Raises:
-        ObjectError: see `unwind_bytes`.
-    """
+    """Bytes of unwind entries of an object by the section and the offset in it where their functions begin."""
     found = Counter[tuple[int, int]]()
-    for section, offset, size in _known_entries(data, read_sections(data)).T.tolist():
+    for section, offset, size in unwind_entries(data, read_sections(data)).T.tolist():
         found[section, offset] += size
     return found
 
 
-def _known_entries(data: bytes, sections: np.ndarray) -> np.ndarray:
-    """Section and offset of the function, and size in bytes of each entry whose function is known, int64 [3, num]."""
+def unwind_entries(data: bytes, sections: np.ndarray) -> np.ndarray:
+    """Section and offset of the function, and size in bytes of each entry whose function is known, int64 [3, num].
+
+    Raises:
+        ObjectError: the object's unwind table or relocations are not well-formed.
+    """
     found = [np.zeros((3, 0), np.int64)]
     kinds = [of for bits, of in _RELOCATIONS if bits == data[4]]
     for number in np.flatnonzero(np.isin(sections["type"], kinds)).tolist():
         table = int(sections["info"][number])
-        if _is_unwind_table(data, sections, table):
+        # Most relocations are those of code. A file with debug information alone has a table without contents.
+        is_read = table < len(sections) and sections["type"][table] != SHT_NOBITS
+        is_read = is_read and not sections["flags"][table] & SHF_EXECINSTR
+        if is_read and section_name(data, sections, table) == b".eh_frame":
             starts, sizes = _entries(data, sections[table])
             entries = np.stack([*_places(data, sections, number, starts + _ADDRESS_AT), sizes])
             found.append(entries[:, entries[0] > 0])
     return np.concatenate(found, axis=1)
-
-
-def _is_unwind_table(data: bytes, sections: np.ndarray, number: int) -> bool:
-    if number >= len(sections) or sections["flags"][number] & SHF_EXECINSTR:  # most relocations are those of code
-        return False
-    if sections["type"][number] == SHT_NOBITS:  # of a file with debug information alone
-        return False
-    return section_name(data, sections, number) == b".eh_frame"
 
 
 def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -152,12 +126,7 @@ _POINTER_BYTES = {0x1B: 4, 0x9B: 4, 0x03: 4, 0x0B: 4, 0x00: 8, 0x04: 8, 0x0C: 8,
 
 
 def unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
-    """Bytes of unwind tables that belong to the function at an address; none where the tables are of another form.
-
-    Args:
-        data: a linked file.
-        sections: structured [num_sections], what `read_sections` gives of it.
-    """
+    """Bytes of a linked file's unwind tables by their function's address; none where they are of another form."""
     named = {name: number for number, name in enumerate(section_names(data, sections, sections))}
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:
         return {}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlgo.host.action_space import answer_dtype
+from mlgo.host.actions import answer_dtype
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, PureAdvisor, Responder
 from mlgo.policy.policy import Policy

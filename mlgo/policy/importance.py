@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.seeding import generator, sample
-from mlgo.host.action_space import check_features
+from mlgo.host.actions import check_features
 from mlgo.policy.policy import Policy
 
 MAX_QUESTIONS = 20_000

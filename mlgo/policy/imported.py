@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.host.action_space import ActionSpace, Observation, answer_dtype, check_features
+from mlgo.host.actions import ActionSpace, Observation, answer_dtype, check_features
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import ActionSpace, Scaling
+from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.log import Header
 
 Layers = list[tuple[Any, Any]]

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import ROUNDING, ActionSpace, Observation, Scaling, answer_dtype
+from mlgo.host.actions import ROUNDING, ActionSpace, Observation, Scaling, answer_dtype
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
 from mlgo.policy.network import Architecture, Layers

@@ -13,8 +13,7 @@ import numpy as np
 from mlgo.base.files import file_sha256, read_array, read_json, write_bytes, write_json
 from mlgo.base.names import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.host.action_space import ActionSpace
-from mlgo.host.actions import Binary
+from mlgo.host.actions import ActionSpace, Binary
 from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
 from mlgo.policy.imported import Graph, ImportedPolicy

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import ActionSpace, Scaling
+from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.log import Header
 
 LARGEST = 2**24

@@ -22,7 +22,7 @@ from mlgo.base.artifacts import (
 from mlgo.base.artifacts import write_table as write
 from mlgo.cli.main import build_parser
 from mlgo.errors import MlgoError
-from mlgo.objects.elf import function_sizes, global_symbols
+from mlgo.objects.elf import function_code, global_symbols
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -91,9 +91,9 @@ def test_relinked_files_run(captured, policies, project, mlgo, tmp_path):
     program, library = tmp_path / "again/prog", tmp_path / "again/lib.so"
     assert subprocess.run([program], check=False).returncode == 0
     assert ctypes.CDLL(str(library)).visible(41) == 42
-    assert "twice" in function_sizes(program.read_bytes())  # never inlined
-    assert "twice" not in function_sizes(before)
-    assert "unused" not in function_sizes(program.read_bytes())  # not taken from the archive, which is made again
+    assert "twice" in function_code(program.read_bytes())  # never inlined
+    assert "twice" not in function_code(before)
+    assert "unused" not in function_code(program.read_bytes())  # not taken from the archive, which is made again
     exported, _ = global_symbols(library.read_bytes(), dynamic=True)
     assert b"visible" in exported
     assert b"hidden" not in exported  # by the version script of the build

@@ -11,7 +11,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.envs import compile_environments, environment_id
-from mlgo.envs.modules import sample_files
+from mlgo.envs.episode import sample_files
 from mlgo.errors import CorpusError
 from tests.conftest import REPOSITORY
 

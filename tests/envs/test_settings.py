@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
 from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.base.files import file_sha256
-from mlgo.envs.modules import choose_settings
+from mlgo.envs.episode import choose_settings
 from mlgo.errors import ConfigError, ToolchainError
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task

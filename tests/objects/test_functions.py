@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from mlgo.errors import RemarkError
-from mlgo.objects.elf import function_sizes, read_sections, text_size
+from mlgo.objects.elf import function_code, read_sections, text_size
 from mlgo.objects.remarks import read_calls
 from mlgo.objects.symbols import bytes_by_function
 
@@ -32,13 +32,13 @@ def compiled(tmp_path):
 @pytest.mark.parametrize("options", [(), ("-ffunction-sections",)])
 def test_code_and_unwind_entries_add_up(compiled, tmp_path, options):
     data = compiled("-fno-sanitize=all", *options)
-    found, code = bytes_by_function(data), function_sizes(data)
+    found, code = bytes_by_function(data), function_code(data)
     assert set(found) == {name.encode() for name in code} == {b"far", b"main", b"same"}
     assert found[b"same"] == 0  # another name of far's place
     shown = subprocess.run(["readelf", "--debug-dump=frames", "a.o"], cwd=tmp_path, capture_output=True, text=True)
     entries = [int(length, 16) + 4 for length in re.findall(r"^\w+ (\w{16}) \w+ FDE", shown.stdout, re.MULTILINE)]
     assert len(entries) == 2
-    assert sum(found.values()) == code["far"] + code["main"] + sum(entries)
+    assert sum(found.values()) == len(code["far"] + code["main"]) + sum(entries)
     assert sum(found.values()) <= text_size(read_sections(data))
 
 

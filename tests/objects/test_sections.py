@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
-from mlgo.objects.elf import executable_size, text_size
-from mlgo.objects.sections import read_sections
+from mlgo.objects.elf import executable_size, object_sections, text_size
 
 # One function of an exact length, 16 bytes of constants, 12 of data and 40 that are zero.
 SOURCE = """
@@ -43,7 +42,7 @@ def compiled(toolchain, tmp_path):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_code_and_constants_count(compiled, target):
-    sections = read_sections(compiled(target, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"))
+    sections = object_sections(compiled(target, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"))
     code = executable_size(sections)
     assert code in (8, 10, 12)  # a target may end a naked function with an instruction that traps
     constants = text_size(sections) - code
@@ -53,7 +52,7 @@ def test_code_and_constants_count(compiled, target):
 
 def test_debug_information_does_not_count(compiled):
     for target in TARGETS:
-        plain, debugged = (text_size(read_sections(compiled(target, option))) for option in ("-g0", "-g"))
+        plain, debugged = (text_size(object_sections(compiled(target, option))) for option in ("-g0", "-g"))
         assert plain == debugged
 
 
@@ -62,7 +61,7 @@ def test_objects_that_are_cut_short(compiled, target):
     data = compiled(target)
     for length in range(0, 100, 3):
         with pytest.raises(ObjectError):
-            read_sections(data[:length])
+            object_sections(data[:length])
 
 
 @given(
@@ -71,7 +70,7 @@ def test_objects_that_are_cut_short(compiled, target):
 )
 def test_any_other_bytes_are_refused_or_read(magic, rest):
     try:
-        sections = read_sections(magic + rest)
+        sections = object_sections(magic + rest)
     except ObjectError:
         return
     assert text_size(sections) <= len(rest) * max(1, len(sections))

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
 from mlgo.host.session import compile_plain
-from mlgo.objects.unwind import unwind_bytes
+from mlgo.objects.elf import read_sections
+from mlgo.objects.unwind import unwind_entries
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 
 SYMTAB, STRTAB, RELA = 2, 3, 4
@@ -54,6 +55,13 @@ def unwinding(table: bytes, rela: bytes, *, name: int = EH_FRAME, link: int = 5,
 TABLE = cie(20) + fde(24) + fde(32) + fde(16)
 """Functions' addresses are to be filled in at 28, 52 and 84."""
 RELOCATIONS = relocations((84, 2), (28, 2), (52, 1), (60, 1))
+
+
+def unwind_bytes(data: bytes) -> np.ndarray:
+    """Bytes of the entries of functions in each section, int64 [num_sections]."""
+    sections = read_sections(data)
+    owners, _, sizes = unwind_entries(data, sections)
+    return np.bincount(owners, sizes, len(sections)).astype(np.int64)
 
 
 def test_entries_by_hand():

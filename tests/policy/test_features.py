@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlgo.base.artifacts import VOCABULARY, read_table, write_table
 from mlgo.errors import PolicyError, TrainingError
-from mlgo.host.action_space import check_features
+from mlgo.host.actions import check_features
 from mlgo.policy.features import Normalisation, signed_log
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
 

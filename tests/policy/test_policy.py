@@ -8,8 +8,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.host.action_space import Observation
-from mlgo.host.actions import Binary
+from mlgo.host.actions import Binary, Observation
 from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
 from mlgo.policy.features import Normalisation

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.evaluate.training import load_start
-from mlgo.host.action_space import Observation
+from mlgo.host.actions import Observation
 from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Unscaled
 from mlgo.policy.importance import permutation_importance

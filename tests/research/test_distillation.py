@@ -8,7 +8,7 @@ import pytest
 
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError, TrainingError
-from mlgo.host.action_space import Observation
+from mlgo.host.actions import Observation
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -17,7 +17,7 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
-from mlgo.host.action_space import ActionSpace, check_features
+from mlgo.host.actions import ActionSpace, check_features
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.tasks.ir2vec import vocabulary_of
 from mlgo.host.tasks.task import Task, get_task

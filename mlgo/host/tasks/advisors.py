@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import answer_dtype, record_of
+from mlgo.host.actions import answer_dtype, record_of
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder
 

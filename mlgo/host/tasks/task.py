@@ -10,7 +10,7 @@ import numpy as np
 from mlgo.base.config import CompileConfig
 from mlgo.base.registry import PROBLEMS, Kind
 from mlgo.errors import ConfigError
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.host.log import Header
 from mlgo.host.tasks.ir2vec import IR2VecVocabulary, find_vocabulary, made_vocabulary
 from mlgo.objects.measures import Measure, names

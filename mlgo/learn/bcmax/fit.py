@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlgo.errors import TrainingError
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.cloning import CloneData, cloning_network, import_keras, layers_of
 from mlgo.policy.network import Architecture, flatten, logits
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.host.action_space import ActionSpace, Scaling
+from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.learn.base import State, Trajectory, run_steps
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.bcmax.explorers import CompiledRollouts

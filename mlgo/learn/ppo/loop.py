@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trajectory, run_steps, successful
 from mlgo.learn.ppo.advantages import (
     RewardScale,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.cloning import perceptron
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.errors import TrainingError
-from mlgo.host.action_space import ActionSpace
+from mlgo.host.actions import ActionSpace
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.network import ActorCritic
 

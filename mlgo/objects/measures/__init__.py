@@ -15,8 +15,8 @@ import numpy as np
 
 from mlgo.errors import ConfigError
 from mlgo.objects.comdat import comdat_groups
+from mlgo.objects.elf import object_sections
 from mlgo.objects.remarks import SpillCosts
-from mlgo.objects.sections import read_sections
 
 FAILED_REWARD = -1.0
 """What a module that fails to compile counts in a validation: as if it had doubled in size."""
@@ -27,11 +27,7 @@ Scores = Mapping[str, int | float | None]
 
 
 def known_score(scores: Scores, name: str) -> float:
-    """One score.
-
-    Raises:
-        ValueError: it is not known.
-    """
+    """One score; ValueError where it is not known."""
     value = scores[name]
     if value is None:
         raise ValueError(f"{name} of this compile is not known")
@@ -57,7 +53,7 @@ class Compiled:
     @cached_property
     def sections(self) -> np.ndarray:
         """The object's section headers, structured [num_sections], see `elf.SECTION`."""
-        return read_sections(self.data)
+        return object_sections(self.data)
 
     @cached_property
     def groups(self) -> list[tuple[bytes, int]]:
@@ -137,16 +133,12 @@ class Measure:
         return not (self.is_by_function or self.needs_copies or self.of_run)
 
     def of_functions(self, functions: Iterable[SpillCosts]) -> float:
-        """Score of a module whose functions cost this; the order of the additions decides its last bits.
-
-        Raises:
-            ValueError: it is not a sum over functions.
-        """
+        """Score of a module whose functions cost this; the order of the additions decides its last bits."""
         if self.of_function is None:
             raise ValueError(f"{self.name} is not known: only what functions cost is")
         return float(sum(map(self.of_function, functions)))
 
-    def told(self, scores: Scores) -> str:
+    def describe(self, scores: Scores) -> str:
         """A score in words, such as "160 bytes of text"."""
         return f"{scores[self.name]} {self.words.unit} of {self.words.title}"
 
@@ -156,7 +148,7 @@ class Measure:
 
 
 def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0) -> np.ndarray:
-    """Gain over the baseline: ``1 - score / baseline``; 0.01 means one percent less.
+    """Gain over the baseline, float64 [...]: ``1 - score / baseline``; 0.01 means one percent less. NaN stays NaN.
 
     With an offset it is ``-log((score + offset) / (baseline + offset))``, next to the same for small changes. Scores
     that need an offset can be a multiple of their baseline, and one such module would outweigh all others in a mean;
@@ -166,9 +158,6 @@ def relative_reward(score: np.ndarray, baseline: np.ndarray, offset: float = 0.0
         score: float64 [...], raw cost under the policy; NaN where the compile failed.
         baseline: float64 [...], raw cost under the built-in heuristic; above 0 without an offset.
         offset: added to both, see `Measure`.
-
-    Returns:
-        float64 [...], NaN where ``score`` is.
     """
     if not offset:
         return 1.0 - score / baseline
@@ -213,11 +202,7 @@ SIZES_VERSION = ", ".join(f"{name} {MEASURES[name].version}" for name in sorted(
 
 
 def read_scores(compiled: Compiled) -> dict[str, int | float | None]:
-    """Read all measures from a compile.
-
-    Raises:
-        ObjectError: the object is not a 64-bit little-endian ELF file, or is cut short.
-    """
+    """Read all measures from a compile; ObjectError where its object cannot be read."""
     return {name: measure.read(compiled) for name, measure in MEASURES.items()}
 
 

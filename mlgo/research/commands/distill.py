@@ -20,8 +20,7 @@ from mlgo.corpus.store import load_modules
 from mlgo.deploy.export.cpp import Cpp, tree_function
 from mlgo.deploy.export.form import PARITY_QUESTIONS, check_form
 from mlgo.errors import ConfigError, CorpusError, TrainingError
-from mlgo.host.action_space import Observation, check_features
-from mlgo.host.actions import Binary
+from mlgo.host.actions import Binary, Observation, check_features
 from mlgo.policy.features import Unscaled
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import StoredPolicy, load_stored, model_file, save_policy

@@ -16,7 +16,7 @@ from mlgo.host.module_file import bitcode_of, generation_of, options_of, with_op
 from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import EchoAdvisor
-from mlgo.objects.elf import function_sizes, global_symbols
+from mlgo.objects.elf import function_code, global_symbols
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, linked, program_row
 
 
@@ -51,7 +51,7 @@ def test_a_linked_file_is_one_module_that_exports_what_others_use(rows, tools, c
     symbols = {name: global_symbols(path.read_bytes()) for name, path in objects.items()}
     assert symbols["bin/prog"] == ({b"main"}, {b"system_call"})  # unused.c is not taken, never_called is dropped
     assert symbols["lib.so"] == ({b"visible"}, frozenset())
-    assert set(function_sizes(objects["lib.so"].read_bytes())) == {"visible"}
+    assert set(function_code(objects["lib.so"].read_bytes())) == {"visible"}
 
 
 def test_a_program_too_large_is_cut_into_groups_that_link_to_it(rows, tools, compiled):

@@ -7,8 +7,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import Observation
-from mlgo.host.actions import Categorical, last_apart
+from mlgo.host.actions import Categorical, Observation
 from mlgo.host.log import Header
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.advisors import ExploringAdvisor
@@ -59,7 +58,7 @@ def test_a_single_number_goes_to_all_columns():
 
 def test_the_last_column_has_inputs_of_its_own():
     features = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], np.float32)
-    inputs = np.concatenate(last_apart(np, features), axis=-1)
+    inputs = SPACE.encode(np, Observation(features), lambda values, xp: values)
     assert inputs.tolist() == [[1, 2, 0, 0, 0], [3, 4, 0, 0, 0], [5, 6, 5, 6, 1]]
 
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mlgo.host.action_space import Observation
-from mlgo.host.actions import Binary, Categorical, Scalar, Subset
+from mlgo.host.actions import Binary, Categorical, Observation, Scalar, Subset
 from mlgo.host.tasks.task import all_tasks
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.advisors import ExploringAdvisor

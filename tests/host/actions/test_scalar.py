@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.action_space import Observation
+from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
 from mlgo.learn.tensorflow import import_tensorflow
