@@ -13,7 +13,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
 from mlgo.base.config import EvaluateConfig
 from mlgo.base.files import read_json
-from mlgo.base.names import Lineage, PolicyName
+from mlgo.base.names import PolicyName, train_set_of
 from mlgo.cli.program import run_program, settings_of, stage_parser
 
 
@@ -32,7 +32,7 @@ def main() -> None:
         origins.append({"policy": policy, **read_provenance(path)})
         told = {
             "trained_with": read_json(args.policies / policy / "policy.json")["provenance"]["compiler"],
-            "train_set": Lineage.of(PolicyName.of(policy).learner).train_set,
+            "train_set": train_set_of(PolicyName.of(policy).learner),
             "tested_with": origins[-1]["compiler"],
         }
         table = read_table(path, RESULTS).drop_columns("policy")

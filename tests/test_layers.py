@@ -113,5 +113,5 @@ def test_the_command_line_starts_without_what_few_commands_need():
 
 def test_workers_do_not_hold_what_only_their_host_needs():
     # A worker forks once per compile, which costs in proportion to its memory.
-    loaded = modules_after("import mlgo.pool.local, mlgo.evaluate.episodes, mlgo.policy.advisors")
+    loaded = modules_after("import mlgo.pool.local, mlgo.evaluate.episodes, mlgo.policy.policy")
     assert not loaded & {*HEAVY, "pyarrow"}

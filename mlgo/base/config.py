@@ -508,16 +508,13 @@ def config_model() -> type[Config]:
     sections: dict[str, Any] = {}
     for name in LEARNERS.names():
         section = LEARNERS.get(name).section
-        if section is not None:
-            sections[name] = _field_of(section, required=name in LEARNERS.built_in)
+        if section is None:
+            continue
+        if not any(field.is_required() for field in section.model_fields.values()):
+            sections[name] = section, section()
+        else:
+            sections[name] = (section, ...) if name in LEARNERS.built_in else (section | None, None)
     return create_model("Config", __base__=Config, __doc__="The whole configuration.", **sections)
-
-
-def _field_of(section: type[Section], required: bool) -> tuple[Any, Any]:
-    """Type and default of a learner's section: its own defaults where all settings have one, else none."""
-    if not any(field.is_required() for field in section.model_fields.values()):
-        return section, section()
-    return (section, ...) if required else (section | None, None)
 
 
 SectionType = TypeVar("SectionType", bound=Section)
@@ -566,7 +563,7 @@ class Settings:
     """
 
     def __init__(self, values: Mapping[str, Any], source: str = "configuration") -> None:
-        self.values, self._source = values, source
+        self.values, self.source = values, source
 
     def __contains__(self, key: str) -> bool:
         return self._find(key) is not _MISSING
@@ -574,7 +571,7 @@ class Settings:
     def value(self, key: str) -> Any:
         """A setting by its dotted name, as in ``corpus.max_failed_share``."""
         if (found := self._find(key)) is _MISSING:
-            raise ConfigError(f"{self._source}: key {key!r} is missing")
+            raise ConfigError(f"{self.source}: key {key!r} is missing")
         return found
 
     def _find(self, key: str) -> Any:
@@ -585,12 +582,12 @@ class Settings:
 
     def section(self, key: str, section: type[SectionType]) -> SectionType:
         """A section by its dotted name."""
-        return parse_section(section, self.value(key), f"{self._source}: section {key}")
+        return parse_section(section, self.value(key), f"{self.source}: section {key}")
 
 
-def read_settings(path: Path, *overlays: Path) -> Settings:
+def read_settings(*paths: Path) -> Settings:
     """Read a configuration file, whole or in part, with presets laid over it in order."""
-    values, source = _layered(path, *overlays)
+    values, source = functools.reduce(merge, map(read_yaml, paths)), " + ".join(map(str, paths))
     if not isinstance(values, dict):
         raise ConfigError(f"{source} is no mapping of sections")
     return Settings(values, source)
@@ -617,14 +614,10 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
     return path
 
 
-def load_config(path: Path, *overlays: Path) -> Config:
-    """Read a configuration file, with overlays (presets) laid over it in order."""
-    return parse_config(*_layered(path, *overlays))
-
-
-def _layered(*paths: Path) -> tuple[Any, str]:
-    """Values of files that are laid over each other, in order; and their names."""
-    return functools.reduce(merge, map(read_yaml, paths)), " + ".join(map(str, paths))
+def load_config(*paths: Path) -> Config:
+    """Read a configuration file, with presets laid over it in order."""
+    settings = read_settings(*paths)
+    return parse_config(settings.values, settings.source)
 
 
 def merge(base: Any, overlay: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple, get_args
 from mlgo.errors import ArtifactError
 
 _POLICY = re.compile(r"(?P<learner>.+)-s(?P<seed>\d+)")
-_LINEAGE = re.compile(r"(?P<compiler>.+)-(?P<train_set>[^-]+)")
 
 
 class ProjectName(NamedTuple):
@@ -55,27 +54,12 @@ class PolicyName(NamedTuple):
         return found
 
 
-class Lineage(NamedTuple):
-    """What a policy of a generalisation run was trained with; its text is ``<compiler>-<train set>``.
-
-    Attributes:
-        compiler: as the workflow calls it, such as ``main`` or ``llvm19``.
-        train_set: key of ``generalisation.train_sets``.
-    """
-
-    compiler: str
-    train_set: str
-
-    def __str__(self) -> str:
-        return f"{self.compiler}-{self.train_set}"
-
-    @classmethod
-    def of(cls, learner: str) -> "Lineage":
-        """Read the learner of a policy of such a run."""
-        match = _LINEAGE.fullmatch(learner)
-        if match is None:
-            raise ArtifactError(f"{learner!r} names no training of a generalisation run, like main-both")
-        return cls(match["compiler"], match["train_set"])
+def train_set_of(learner: str) -> str:
+    """The train set of a policy of a generalisation run, whose learner is called ``<compiler>-<train set>``."""
+    compiler, _, train_set = learner.rpartition("-")
+    if not compiler or not train_set:
+        raise ArtifactError(f"{learner!r} names no training of a generalisation run, like main-both")
+    return train_set
 
 
 Language = Literal["c++", "c"]

@@ -29,8 +29,7 @@ from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.measures import SIZES, Scores
-from mlgo.policy.advisors import OverridingAdvisor, observation_keys
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.response_tree import ModuleLeaf
 from mlgo.pool.tree_store import ReplayStore

@@ -24,7 +24,7 @@ from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
-from mlgo.policy.advisors import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.tree_store import ReplayStore
 

@@ -29,8 +29,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures import get_measure
-from mlgo.policy.advisors import ExploringAdvisor
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.pool.records import prune

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_json
-from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, Lineage, PolicyName
+from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
 from mlgo.compare.inference import Bootstrap, compare_scores
 from mlgo.compare.modules import with_contenders
 from mlgo.compare.scores import ALL, ComparisonRow, Contender, corrected, score_matrix
@@ -97,18 +97,17 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
 
 def read_trainings(folder: Path) -> list[SeedGroup]:
     """What the trainings behind ``results.parquet`` asked for, in the order of the run."""
-    by_lineage: dict[Lineage, dict[str, None]] = {}  # policies of one training, each once, in order
+    by_learner: dict[str, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:
-        lineage = Lineage.of(PolicyName.of(part["policy"]).learner)
-        by_lineage.setdefault(lineage, {})[part["policy"]] = None
+        by_learner.setdefault(PolicyName.of(part["policy"]).learner, {})[part["policy"]] = None
     trainings = []
-    for lineage, policies in by_lineage.items():
+    for learner, policies in by_learner.items():
         origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
         counts = [count_evaluations(folder / "policies", policy) for policy in policies]
         trainings.append(
             SeedGroup(
                 origins[0]["compiler"],
-                lineage.train_set,
+                train_set_of(learner),
                 tuple(origins[0]["languages"]),
                 tuple(origin["seed"] for origin in origins),
                 sum(counts) / len(counts),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlgo.base.names import Lineage, PolicyName
+from mlgo.base.names import PolicyName, train_set_of
 from mlgo.errors import ArtifactError
 
 
@@ -27,9 +27,7 @@ def test_what_is_no_name(text):
         PolicyName.of(text)
 
 
-def test_lineages_read_back():
-    for lineage, text in ((Lineage("main", "c"), "main-c"), (Lineage("llvm19-x", "c+both"), "llvm19-x-c+both")):
-        assert str(lineage) == text
-        assert Lineage.of(text) == lineage
+def test_the_train_set_of_a_learner():
+    assert [train_set_of(text) for text in ("main-c", "llvm19-x-c+both")] == ["c", "c+both"]
     with pytest.raises(ArtifactError, match="names no training"):
-        Lineage.of("main")
+        train_set_of("main")

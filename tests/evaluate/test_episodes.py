@@ -20,8 +20,8 @@ from mlgo.evaluate.episodes import (
 )
 from mlgo.evaluate.training import sample_episodes
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.network import logits
+from mlgo.policy.policy import ExploringAdvisor
 from mlgo.pool.tree_store import ReplayStore, TreeKey
 from tests.evaluate.test_memory import SETTINGS, TASK, module, never, policies  # noqa: F401
 from tests.fakes.scores import scores

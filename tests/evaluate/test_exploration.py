@@ -7,7 +7,7 @@ import pytest
 from mlgo.corpus.store import Module
 from mlgo.evaluate.baseline_modules import ScoredModule
 from mlgo.evaluate.training import exploring_jobs
-from mlgo.policy.advisors import ExploringAdvisor
+from mlgo.policy.policy import ExploringAdvisor
 from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 

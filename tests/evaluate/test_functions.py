@@ -18,7 +18,7 @@ from mlgo.evaluate.shipped import EvaluationRun, Linking
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures.built_in import SPILL_COST
-from mlgo.policy.advisors import ExploringAdvisor
+from mlgo.policy.policy import ExploringAdvisor
 from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 from tests.host.test_regalloc_real import fast, optimized  # noqa: F401

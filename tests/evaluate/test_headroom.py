@@ -20,7 +20,7 @@ from mlgo.evaluate.search import MODULE_WIDE, ask_trees, doubt_of, run_searches,
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.policy.advisors import OverridingAdvisor
+from mlgo.policy.policy import OverridingAdvisor
 from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.policies import linear_policy
 

@@ -11,7 +11,7 @@ from mlgo.evaluate.search import AffectedFunctions, saved, search, sizes_of
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.policy.advisors import OverridingAdvisor
+from mlgo.policy.policy import OverridingAdvisor
 from tests.fakes.scores import scores
 
 INT64 = np.dtype(np.int64)

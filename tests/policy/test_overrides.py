@@ -9,7 +9,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.host.log import Header
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import PureAdvisor
-from mlgo.policy.advisors import OverridingAdvisor, observation_keys
+from mlgo.policy.policy import OverridingAdvisor, observation_keys
 
 INT64 = np.dtype(np.int64)
 HEADER = Header(tuple(TensorSpec(name, INT64, (1,)) for name in "abc"), TensorSpec("decision", INT64, (1,)))

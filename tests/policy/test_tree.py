@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.evaluate.training import load_start
 from mlgo.host.actions import Observation
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Unscaled
-from mlgo.policy.importance import permutation_importance
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
+from mlgo.policy.vocabulary import permutation_importance
 from tests.host.actions.cases import CASES, answers
 
 LEAF = 0

@@ -15,8 +15,7 @@ from mlgo.learn.base import Trajectory
 from mlgo.learn.bcmax.config import BCMaxConfig
 from mlgo.learn.context import Training
 from mlgo.learn.modules import ModuleCompiles
-from mlgo.policy.advisors import ExploringAdvisor
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
 
 

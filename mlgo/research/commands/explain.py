@@ -26,8 +26,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import RecordedAdvisor
 from mlgo.host.tasks.task import Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Quirks, find_toolchain
-from mlgo.policy.advisors import OverridingAdvisor, observation_keys
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys
 from mlgo.policy.stored import load_policy
 from mlgo.report.inputs import feature_importances
 

@@ -9,10 +9,9 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, sigmoid
 from mlgo.host.log import Header
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 
 INT64 = np.dtype(np.int64)
 HEADER = Header((TensorSpec("a", INT64, (1,)), TensorSpec("b", INT64, (1,))), TensorSpec("decision", INT64, (1,)))

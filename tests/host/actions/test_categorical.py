@@ -10,10 +10,9 @@ from mlgo.errors import PolicyError
 from mlgo.host.actions import Categorical, Observation
 from mlgo.host.log import Header
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 from tests.host.actions import cases
 
 COLUMNS = 4

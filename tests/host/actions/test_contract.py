@@ -11,8 +11,8 @@ from scipy import stats
 from mlgo.host.actions import Binary, Categorical, Observation, Scalar, Subset
 from mlgo.host.tasks.task import all_tasks
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.network import logits
+from mlgo.policy.policy import ExploringAdvisor
 from tests.host.actions.cases import CASES, answers
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -13,10 +13,9 @@ from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.advisors import ExploringAdvisor
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import ExploringAdvisor, Policy
 from tests.host.actions import cases
 
 FLOAT, INT = np.dtype(np.float32), np.dtype(np.int64)
