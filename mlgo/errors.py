@@ -43,16 +43,8 @@ class WorkerError(MlgoError):
     """Workers cannot be had or reached: no cluster, no compiler on a node, no answer."""
 
 
-class UnknownWorker(WorkerError):
-    """A nesting worker hosts no worker of this name and never did."""
-
-
 class WorkerReleased(WorkerError):
-    """The worker was released, before the call or while it ran."""
-
-
-class WorkerNotMade(WorkerError):
-    """The handler of a worker could not be made."""
+    """No worker of this name is hosted: it was released, before the call or while it ran, or never created."""
 
 
 class WorkerCrashed(WorkerError):

@@ -1,9 +1,8 @@
 """What is known of units, so that no compile is done twice: in a process, and on disk."""
 
+import contextlib
 import json
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import CSE_COMPILES
-from mlgo.base.files import content_hash, read_json, write_json
+from mlgo.base.files import content_hash, read_json
 from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.jit.compiler import ChoiceCompiler
 from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome, Outcomes
-from mlgo.pool.records import RecordFile, outdated_keys, packed, unpacked
+from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
 
-CACHE_SUFFIX = ".choices"
-KEY_NAME = "choices.json"
-"""File in each key's folder that says which compiler and settings its files are of."""
-
+_SUFFIX = ".choices"
 _COMPILER, _VERSION = "superpmi", 1
 _MAGIC = b"MLC%d" % _VERSION
 _PREFIX = "method-"
@@ -73,14 +69,6 @@ class CachedCompiler(Closing):
         return {key: one for key, one in new.items() if not (isinstance(one, Failed) and one.kind in _PASSING)}
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """Outcomes of a unit, and the file that holds them."""
-
-    outcomes: Outcomes
-    file: RecordFile | None
-
-
 class CompileCache:
     """Outcomes of one compiler under one set of settings, by unit; kept on disk where a folder is given.
 
@@ -98,29 +86,21 @@ class CompileCache:
     def __init__(self, root: Path | None, key: Key) -> None:
         self.key = {**key, "records": _VERSION}
         self.folder = root / content_hash(self.key) if root is not None else None
-        self._open: dict[str, _Entry] = {}
+        self._known: dict[str, Outcomes] = {}
+        self._files: dict[str, RecordFile] = {}
 
     def outcomes(self, unit: str) -> Outcomes:
         """What is known; it grows with `add`, by this process or by others."""
-        return self._entry(unit).outcomes
-
-    def _entry(self, unit: str) -> _Entry:
-        if unit not in self._open:
-            self._open[unit] = self._read(unit)
-        return self._open[unit]
-
-    def _read(self, unit: str) -> _Entry:
-        known: Outcomes = {}
-        if self.folder is None:
-            return _Entry(known, None)
-        path = self.folder / f"{_PREFIX}{unit}{CACHE_SUFFIX}"
-        file = RecordFile(path, _MAGIC, known.clear, lambda payload: merge(known, decode_outcomes(payload)))
-        try:
-            file.read()
-            os.utime(path)  # recently used
-        except (FileNotFoundError, PermissionError):  # it may be read, not touched
-            pass
-        return _Entry(known, file)
+        if unit not in self._known:
+            known = self._known[unit] = {}
+            if self.folder is not None:
+                path = self.folder / f"{_PREFIX}{unit}{_SUFFIX}"
+                self._files[unit] = RecordFile(
+                    path, _MAGIC, self.key, known.clear, lambda payload: merge(known, decode_outcomes(payload))
+                )
+                with contextlib.suppress(PermissionError):
+                    self._files[unit].read()
+        return self._known[unit]
 
     def units(self) -> list[str]:
         """Names of the units that are known on disk."""
@@ -131,26 +111,21 @@ class CompileCache:
         return sum(path.stat().st_size for path in self._paths())
 
     def _paths(self) -> list[Path]:
-        return list(self.folder.glob(f"{_PREFIX}*{CACHE_SUFFIX}")) if self.folder else []
+        return list(self.folder.glob(f"{_PREFIX}*{_SUFFIX}")) if self.folder else []
 
     def add(self, unit: str, outcomes: Outcomes) -> int:
         """Store what compiles have shown; returns how many outcomes were not known."""
-        entry = self._entry(unit)
-        if entry.file is None or self.folder is None:
-            return len(merge(entry.outcomes, outcomes))
-        path, key_path = entry.file.path, self.folder / KEY_NAME
+        known = self.outcomes(unit)
+        if self.folder is None:
+            return len(merge(known, outcomes))
         try:
-            if not key_path.exists():
-                write_json(key_path, self.key)
-            with entry.file.writing() as append:
-                new = merge(entry.outcomes, outcomes)
+            with self._files[unit].writing() as append:
+                new = merge(known, outcomes)
                 if new:
                     append([encode_outcomes(new)])
                 return len(new)
         except ReplayMismatch as error:
-            raise ReplayMismatch(f"{error}; delete {path}") from error
-        except OSError as error:
-            raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
+            raise ReplayMismatch(f"{error}; delete {self._files[unit].path}") from error
 
 
 def merge(known: Outcomes, others: Outcomes) -> Outcomes:
@@ -231,24 +206,19 @@ def _decisions(positions: Any) -> Decisions:
 
 def caches(root: Path) -> list[CompileCache]:
     """Those under ``root`` whose files this version reads."""
-    keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
-    return [CompileCache(root, key) for key in keys if _is_current(key)]
+    return [CompileCache(root, key) for key in current_keys(root, _SUFFIX, _read_key)]
 
 
 def outdated_caches(root: Path) -> list[Path]:
     """Folders under ``root`` whose files no run of this version will read."""
-    return outdated_keys(root, KEY_NAME, lambda path: _is_current(_read_key(path)))
+    return outdated_keys(root, _SUFFIX, _read_key)
 
 
-def _read_key(path: Path) -> Key:
+def _read_key(path: Path) -> Key | None:
     key = read_json(path)
     if not isinstance(key, dict) or "records" not in key:
         raise ArtifactError(f"{path} does not describe a key of this version; delete its folder")
-    return key
-
-
-def _is_current(key: Key) -> bool:
-    return (key.get("name"), key["records"]) == (_COMPILER, _VERSION)
+    return key if (key.get("name"), key["records"]) == (_COMPILER, _VERSION) else None
 
 
 def choice_row(outcome: Outcome) -> dict[str, Any]:

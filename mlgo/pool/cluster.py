@@ -29,6 +29,7 @@ _HEAD_ASKED_S = 5.0
 _HEAD_GONE_S = 30.0
 """Without its head, Ray's core ends the driver's process after 60 s."""
 
+_PACKAGE = Path(__file__).parent.parent
 _connections = 0
 _started_here = False
 
@@ -54,11 +55,22 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
         os.environ.setdefault("RAY_worker_niceness", "0")  # as local workers; where a cluster is started here
-        if address not in ("", "auto"):
-            _check_listening(address)
+        if address not in ("", "auto"):  # where nobody listens Ray's core ends the whole process after some time
+            try:
+                _touch(address, _CONNECT_TIMEOUT_S)
+            except ValueError as error:
+                raise WorkerError(f"workers.address is host:port, auto or empty, not {address!r}") from error
+            except OSError as error:
+                start = "start one with ray start --head"
+                raise WorkerError(f"no Ray cluster at {address}: {error}; {start}, {LOCAL_INSTEAD}") from error
         options: dict[str, Any] = {"address": address}
         if not address:  # Ray's own default would be a cluster that somebody else has started on this machine
             options = {"address": "local", "include_dashboard": False, **local}
+        our_code = (
+            {"py_modules": [str(_PACKAGE)], "excludes": ["**/__pycache__/**"]}
+            if files == "send"
+            else {"env_vars": {"PYTHONPATH": str(_PACKAGE.parent)}}
+        )
         at_sigterm = signal.getsignal(signal.SIGTERM)
         try:
             ray.init(
@@ -66,7 +78,7 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
                 logging_level="ERROR",
                 configure_logging=False,
                 namespace="mlgo",
-                runtime_env=_our_code(files),
+                runtime_env=our_code,
                 **options,
             )
             if threading.current_thread() is threading.main_thread():
@@ -90,18 +102,6 @@ def _touch(address: str, timeout_s: float) -> None:
     socket.create_connection((host, int(port)), timeout_s).close()
 
 
-def _check_listening(address: str) -> None:
-    """See that somebody listens: without, Ray's core ends the whole process after some time."""
-    try:
-        _touch(address, _CONNECT_TIMEOUT_S)
-    except ValueError as error:
-        raise WorkerError(f"workers.address is host:port, auto or empty, not {address!r}") from error
-    except OSError as error:
-        raise WorkerError(
-            f"no Ray cluster at {address}: {error}; start one with ray start --head, {LOCAL_INSTEAD}"
-        ) from error
-
-
 def is_listening(address: str) -> bool:
     """Whether somebody listens at ``host:port``."""
     try:
@@ -111,43 +111,15 @@ def is_listening(address: str) -> bool:
     return True
 
 
-class HeadWatch:
-    """Looks now and then whether the cluster's head is still there.
+class Inbox:
+    """What calls of actors come to, in the order in which it comes, for as long as the cluster has its head.
 
     Args:
-        address: ``host:port``.
+        head: ``host:port``.
     """
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._next = 0.0
-        self._heard = time.monotonic()
-
-    def seconds(self) -> float:
-        """Time until the next look."""
-        return max(0.0, self._next - time.monotonic())
-
-    def look(self) -> None:
-        """Connect to the head, if it is time for that."""
-        if self.seconds():
-            return
-        try:
-            _touch(self._address, _HEAD_ASKED_S)
-            self._heard = time.monotonic()
-        except OSError as error:
-            if time.monotonic() - self._heard >= _HEAD_GONE_S:
-                raise WorkerError(
-                    f"the head of the Ray cluster at {self._address} is gone ({error}); start the cluster and run "
-                    f"again to go on from the last checkpoint, {LOCAL_INSTEAD}"
-                ) from error
-        self._next = time.monotonic() + _HEAD_ASKED_S
-
-
-class Inbox:
-    """What calls of actors come to, in the order in which it comes, for as long as the cluster has its head."""
-
     def __init__(self, head: str) -> None:
-        self._head = HeadWatch(head)
+        self._head, self._next, self._heard = head, 0.0, time.monotonic()
         self._arrivals: queue.SimpleQueue[tuple[Any, Future[Any]]] = queue.SimpleQueue()
 
     def expect(self, reference: Any, about: Any) -> None:
@@ -156,22 +128,29 @@ class Inbox:
 
     def take(self, *limits: float | None) -> list[tuple[Any, "Future[Any]"]]:
         """All that has come; waits for the first, but none of the limits in seconds, and some seconds at most."""
-        self._head.look()
-        seconds = min(one for one in (*limits, self._head.seconds()) if one is not None)
+        self._look_at_head()
+        seconds = min(one for one in (*limits, self._next - time.monotonic()) if one is not None)
         arrivals = []
         with contextlib.suppress(queue.Empty):
-            arrivals.append(self._arrivals.get(timeout=seconds))
+            arrivals.append(self._arrivals.get(timeout=max(0.0, seconds)))
             while True:
                 arrivals.append(self._arrivals.get_nowait())
         return arrivals
 
-
-def _our_code(files: str) -> dict[str, Any]:
-    """What makes `mlgo` of the nodes the one that runs here."""
-    package = Path(__file__).parent.parent
-    if files == "send":
-        return {"py_modules": [str(package)], "excludes": ["**/__pycache__/**"]}
-    return {"env_vars": {"PYTHONPATH": str(package.parent)}}
+    def _look_at_head(self) -> None:
+        """See that the cluster's head is still there, if it is time for that."""
+        if time.monotonic() < self._next:
+            return
+        try:
+            _touch(self._head, _HEAD_ASKED_S)
+            self._heard = time.monotonic()
+        except OSError as error:
+            if time.monotonic() - self._heard >= _HEAD_GONE_S:
+                raise WorkerError(
+                    f"the head of the Ray cluster at {self._head} is gone ({error}); start the cluster and run "
+                    f"again to go on from the last checkpoint, {LOCAL_INSTEAD}"
+                ) from error
+        self._next = time.monotonic() + _HEAD_ASKED_S
 
 
 def on_this_machine(ray: ModuleType) -> Any:
@@ -216,8 +195,7 @@ def check_versions(here: dict[str, str], there: dict[str, str], node: str) -> No
 @cache
 def _code_sha256() -> str:
     """Hash of all of mlgo's own code."""
-    root = Path(__file__).parent.parent
-    return content_hash({str(path.relative_to(root)): file_sha256(path) for path in sorted(root.rglob("*.py"))})
+    return content_hash({str(path.relative_to(_PACKAGE)): file_sha256(path) for path in sorted(_PACKAGE.rglob("*.py"))})
 
 
 def first_line(error: BaseException) -> str:

@@ -10,17 +10,16 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Pipe
 from pathlib import Path
-from typing import Any
 
 from mlgo.base.scratch import sweep_abandoned
 from mlgo.pool.cores import warn_without_affinity
 from mlgo.pool.pool import Answered, Backend, Event, Gone
 from mlgo.pool.schedule import WorkerName
-from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel, MakeHandler, Message, Raised
+from mlgo.pool.worker import ANY_CORE, HELD_BACK, Cancel, MakeHandler, Message, Runner
 
 _STOP_TIMEOUT_S = 5.0
 
@@ -151,6 +150,11 @@ class LocalWorker:
             while self._unsent:
                 self.pipe.send_bytes(self._unsent.pop(0))
 
+    def exchange(self, *messages: bytes) -> bytes:
+        """Send what `send` does and wait for the answer, pickled."""
+        self.send(*messages)
+        return self.pipe.recv_bytes()
+
     def exit_code(self) -> int | None:
         """How the process has ended, after the end of its pipe was seen."""
         assert self._process is not None
@@ -180,10 +184,9 @@ class LocalWorker:
 
 
 class SerialBackend(Backend):
-    """Handlers that run one after another in this process, see `Backend`.
+    """Handlers that run one after another in this process, see `Backend`; each is made with its first job.
 
-    A handler is made with the first job. What kills a worker kills the caller here, and a running job cannot be
-    cancelled.
+    What kills a worker kills the caller here, and a running job cannot be cancelled.
 
     Args:
         make_handler: see `MakeHandler`.
@@ -193,25 +196,22 @@ class SerialBackend(Backend):
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._make_handler = make_handler
-        self._handlers: dict[WorkerName, Callable[[Any], Any]] = {}
-        self._sent: deque[tuple[WorkerName, int, Any]] = deque()
+        self._runners: dict[WorkerName, Runner] = {}
+        self._sent: deque[tuple[WorkerName, Message]] = deque()
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        self._sent += [(worker, ticket, job) for ticket, job in jobs]
+        self._sent.append((worker, jobs))
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        worker, ticket, job = self._sent.popleft()
-        try:
-            if worker not in self._handlers:
-                self._handlers[worker] = self._make_handler()
-            return [Answered(worker, {ticket: self._handlers[worker](job)})]
-        except Exception as error:
-            return [Answered(worker, {ticket: Raised(error)})]
+        worker, jobs = self._sent.popleft()
+        if worker not in self._runners:
+            self._runners[worker] = Runner(self._make_handler)
+        return [Answered(worker, *self._runners[worker].work_through(jobs))]
 
     def kill(self, worker: WorkerName) -> None:
-        self._handlers.pop(worker, None)
+        self._runners.pop(worker, None)
         self._sent = deque(one for one in self._sent if one[0] != worker)
 
     def close(self) -> None:
-        self._handlers.clear()
+        self._runners.clear()
         self._sent.clear()

@@ -7,8 +7,7 @@ depends on the answers given in it alone. The compiler visits the contexts of a 
 import itertools
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +40,8 @@ class Visit(NamedTuple):
     context: str
     observations: np.ndarray
     answers: np.ndarray
-    num_checked: int
     leaf: AnyLeaf
+    num_checked: int
 
 
 class Growth(NamedTuple):
@@ -154,13 +153,17 @@ class ModuleTrees:
     def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
         """What a whole compile adds, see `ResponseTree.branch_of`."""
         check_order([visit.context for visit in visits], self.contexts)
-        found = []
-        for place, (tree, visit) in enumerate(zip(self.by_context, visits, strict=True)):
-            with _naming(visit.context):
-                branch = tree.branch_of(visit.observations, visit.answers, visit.leaf, visit.num_checked)
-            if branch is not None:
-                found.append(Growth(place, branch))
-        return found
+        return [one for place, visit in enumerate(visits) for one in self._growth(place, *visit[1:])]
+
+    def _growth(
+        self, place: int, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
+    ) -> list[Growth]:
+        context = self.contexts[place]
+        try:
+            branch = self.by_context[place].branch_of(observations, answers, leaf, num_checked)
+        except ReplayMismatch as error:
+            raise ReplayMismatch(f"{context}: {error}" if context else str(error)) from error
+        return [Growth(place, branch)] if branch is not None else []
 
     def add(self, growth: Iterable[Growth]) -> None:
         """Add what `growth_of` returned for this state of the trees; raises as `ResponseTree.add`."""
@@ -175,23 +178,13 @@ class ModuleTrees:
         """
         check_order(other.contexts, self.contexts)
         taken = []
-        for place, (tree, source) in enumerate(zip(self.by_context, other.by_context, strict=True)):
+        for place, source in enumerate(other.by_context):
             for walk in source.compiles():
                 assert walk.leaf is not None
-                with _naming(self.contexts[place]):
-                    branch = tree.branch_of(source.observations[walk.nodes], walk.answers, walk.leaf)
-                if branch is not None:
-                    tree.add(branch)
-                    taken.append(Growth(place, branch))
+                growth = self._growth(place, source.observations[walk.nodes], walk.answers, walk.leaf)
+                self.add(growth)
+                taken += growth
         return taken
-
-
-@contextmanager
-def _naming(context: str) -> Iterator[None]:
-    try:
-        yield
-    except ReplayMismatch as error:
-        raise ReplayMismatch(f"{context}: {error}" if context else str(error)) from error
 
 
 def check_order(found: Sequence[str], known: Sequence[str]) -> None:
@@ -199,11 +192,6 @@ def check_order(found: Sequence[str], known: Sequence[str]) -> None:
     for place, (one, other) in enumerate(itertools.zip_longest(found, known)):
         if one != other:
             raise ReplayMismatch(f"context {place} is {one!r}, before it was {other!r}")
-
-
-def leaf_of(result: CompileResult) -> ModuleLeaf:
-    """What a tree keeps of a finished compile of a module that is one context."""
-    return ModuleLeaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
 
 
 def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] | None:
@@ -217,7 +205,8 @@ def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] 
     answers, observations = questions.answers.astype(np.int64), questions.observations
     if result.spills is None:
         num_known = known.num_questions if known is not None else 0
-        return [Visit(WHOLE_MODULE[0], observations, answers, num_known, leaf_of(result))]
+        leaf = ModuleLeaf({name: result.scores[name] for name in SIZES}, result.object_sha256, result.truncated)
+        return [Visit(WHOLE_MODULE[0], observations, answers, leaf, num_known)]
     names = [name for name, _ in result.visits()]
     checked = [len(one.checks) for one in known.contexts] if known is not None else [0] * len(names)
     costs: dict[str, list[SpillCosts]] = {name: [] for name in names}
@@ -234,8 +223,8 @@ def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] 
                 name,
                 observations[recorded : recorded + num_new],
                 answers[asked : asked + count],
-                num_checked,
                 FunctionLeaf(tuple(costs[name])),
+                num_checked,
             )
         )
         asked, recorded = asked + count, recorded + num_new

@@ -50,11 +50,8 @@ class NestedBackend(Backend):
     depth = 2
 
     def __init__(self, address: str, make_handler: MakeHandler, deadline_s: float | None = None) -> None:
-        self._make_handler, self._place, self._deadline_s = (
-            pickle.dumps(make_handler),
-            WorkerEnvironment.here(),
-            deadline_s,
-        )
+        self._make_handler, self._deadline_s = pickle.dumps(make_handler), deadline_s
+        self._place = WorkerEnvironment.here()
         self._nesting = NestingProxy(address)
         self._experiment = uuid.uuid4().hex[:12]
         self._workers: set[WorkerName] = set()

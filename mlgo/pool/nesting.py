@@ -14,11 +14,11 @@ from typing import Any
 
 from mlgo import __version__
 from mlgo.base.scratch import sweep_abandoned
-from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerNotMade, WorkerOverdue, WorkerReleased
+from mlgo.errors import WorkerCrashed, WorkerError, WorkerOverdue, WorkerReleased
 from mlgo.pool.cores import reserve_core, warn_without_affinity
 from mlgo.pool.local import LocalWorker, WorkerEnvironment
 from mlgo.pool.schedule import TURN_S, FairShare
-from mlgo.pool.worker import Cancel, MakeHandler, NotMade, Raised
+from mlgo.pool.worker import Cancel, Raised
 
 Status = dict[str, Any]
 """Plain values that are shown to the user."""
@@ -27,8 +27,6 @@ PROTOCOL = 3
 """Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""
 
 _STOP_TIMEOUT_S = 5.0
-_REMEMBERED = 10_000
-"""Released workers whose names are kept, so that a call to one can be told what it met."""
 
 
 @dataclass(eq=False)
@@ -55,7 +53,6 @@ class _Experiment:
     next_number: int = 0
     early: dict[int, asyncio.Event] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
-    outstanding: int = 0
     num_done: int = 0
     used_s: float = 0.0
 
@@ -67,7 +64,7 @@ class _Hosted:
     worker_id: str
     make_handler: bytes
     place: WorkerEnvironment | None
-    experiment: str
+    experiment: _Experiment
     core: _Core | None = None
     worker: LocalWorker | None = None
     calls: deque[_Call] = field(default_factory=deque)
@@ -101,7 +98,6 @@ class NestingWorker:
         self._at_once, self._turn_s, self._began = at_once, turn_s, time.monotonic()
         self._cores = [_Core(reserve_core() if own_cores else None) for _ in range(num_cores)]
         self._hosted: dict[str, _Hosted] = {}
-        self._released: dict[str, None] = {}
         self._experiments: dict[str, _Experiment] = {}
         self._arrivals = itertools.count()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -151,36 +147,23 @@ class NestingWorker:
 
     async def leave(self, experiment: str) -> None:
         """Release all workers of an experiment."""
-        self._experiments.pop(experiment, None)
-        for hosted in [one for one in self._hosted.values() if one.experiment == experiment]:
+        left = self._experiments.pop(experiment, None)
+        for hosted in [one for one in self._hosted.values() if one.experiment is left]:
             await self.release(hosted.worker_id)
 
     async def create(
         self,
         worker_id: str,
-        make_handler: MakeHandler | bytes,
+        make_handler: bytes,
         place: WorkerEnvironment | None = None,
         experiment: str = "",
     ) -> None:
-        """Host one more worker; its process starts with its first call."""
+        """Host one more worker, with a `MakeHandler`, pickled; its process starts with its first call."""
         if self._closed:
             raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
         if worker_id in self._hosted:
             raise WorkerError(f"worker {worker_id} exists already; release it first")
-        self._released.pop(worker_id, None)
-        maker = make_handler if isinstance(make_handler, bytes) else pickle.dumps(make_handler)
-        self._hosted[worker_id] = _Hosted(worker_id, maker, place, experiment)
-
-    async def call(self, worker_id: str, job: Any, deadline_s: float | None = None) -> Any:
-        """Have a worker do one job and wait for its result."""
-        results, _ = pickle.loads(await self.submit(worker_id, [0], pickle.dumps([(0, job)]), deadline_s))
-        result = results[0]
-        if isinstance(result, NotMade):
-            what = f"{type(result.error).__name__}: {result.error}"
-            raise WorkerNotMade(f"worker {worker_id} could not be made: {what}") from result.error
-        if isinstance(result, Raised):
-            raise result.error
-        return result
+        self._hosted[worker_id] = _Hosted(worker_id, make_handler, place, self._experiment(experiment))
 
     async def submit(
         self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
@@ -195,9 +178,7 @@ class NestingWorker:
             raise hosted.error
         if hosted.core is None:
             hosted.core = self._choose(hosted.experiment)
-        experiment = self._experiment(hosted.experiment)
-        experiment.outstanding += 1
-        order = experiment.share.asks(time.monotonic()), next(self._arrivals)
+        order = hosted.experiment.share.asks(time.monotonic()), next(self._arrivals)
         call = _Call(tickets, message, deadline_s, order, asyncio.get_running_loop().create_future())
         hosted.calls.append(call)
         self._run_next(hosted.core)
@@ -206,9 +187,8 @@ class NestingWorker:
     async def cancel(self, worker_id: str, ticket: int) -> None:
         """Have a job of the call that runs, or would be next, ended, where the handler can do that, or not begun."""
         hosted = self._hosted.get(worker_id)
-        if hosted is None or not hosted.calls or ticket not in hosted.calls[0].tickets:
+        if hosted is None or not hosted.calls or ticket not in (call := hosted.calls[0]).tickets:
             return
-        call = hosted.calls[0]
         call.unwanted.add(ticket)
         if hosted.running:
             assert hosted.worker is not None
@@ -221,9 +201,6 @@ class NestingWorker:
         """End a worker, also in the middle of a call; its calls fail."""
         hosted = self._find(worker_id)
         del self._hosted[worker_id]
-        self._released[worker_id] = None
-        if len(self._released) > _REMEMBERED:
-            del self._released[next(iter(self._released))]
         interrupted = hosted.running
         self._fail(hosted, WorkerReleased(f"worker {worker_id} has been released"))
         if interrupted and hosted.worker is not None:
@@ -247,7 +224,7 @@ class NestingWorker:
                 {
                     "core": core.number,
                     "workers": sum(one.core is core for one in hosted),
-                    "outstanding": self._outstanding(core),
+                    "outstanding": sum(len(one.calls) for one in hosted if one.core is core),
                     "busy_share": round(core.busy_s / max(now - self._began, 1e-9), 3),
                 }
                 for core in self._cores
@@ -256,12 +233,12 @@ class NestingWorker:
                 {
                     **experiment.about,
                     "seconds": round(now - experiment.began, 1),
-                    "workers": sum(one.experiment == name for one in hosted),
-                    "outstanding": experiment.outstanding,
+                    "workers": sum(one.experiment is experiment for one in hosted),
+                    "outstanding": experiment.share.outstanding,
                     "done": experiment.num_done,
                     "used_s": round(experiment.used_s, 3),
                 }
-                for name, experiment in self._experiments.items()
+                for experiment in self._experiments.values()
             ],
         }
 
@@ -285,24 +262,17 @@ class NestingWorker:
         return self._experiments[name]
 
     def _find(self, worker_id: str) -> _Hosted:
-        if worker_id in self._hosted:
-            return self._hosted[worker_id]
-        if worker_id in self._released:
-            raise WorkerReleased(f"worker {worker_id} has been released; create it again")
-        raise UnknownWorker(f"worker {worker_id} is unknown here: it was never created")
+        if worker_id not in self._hosted:
+            raise WorkerReleased(f"worker {worker_id} is not here: it has been released, or was never created")
+        return self._hosted[worker_id]
 
-    def _choose(self, experiment: str) -> _Core:
-        hosted = [one for one in self._hosted.values() if one.core is not None]
-
+    def _choose(self, experiment: _Experiment) -> _Core:
         def load(core: _Core) -> tuple[int, int, int]:
-            there = [one for one in hosted if one.core is core]
-            own = sum(one.experiment == experiment for one in there)
+            there = [one for one in self._hosted.values() if one.core is core]
+            own = sum(one.experiment is experiment for one in there)
             return own, sum(len(one.calls) for one in there), len(there)
 
         return min(self._cores, key=load)
-
-    def _outstanding(self, core: _Core) -> int:
-        return sum(len(one.calls) for one in self._hosted.values() if one.core is core)
 
     def _run_next(self, core: _Core) -> None:
         """Begin as many calls on a core as may run there."""
@@ -329,7 +299,7 @@ class NestingWorker:
         unwanted = [pickle.dumps(Cancel(ticket)) for ticket in call.unwanted]
         answer: bytes | WorkerError
         try:
-            exchange = self._in_thread(_exchange, worker, *unwanted, call.message)
+            exchange = self._in_thread(worker.exchange, *unwanted, call.message)
             answer = await asyncio.wait_for(exchange, call.deadline_s)
         except TimeoutError:
             worker.interrupt()
@@ -357,11 +327,9 @@ class NestingWorker:
                 call.answer.set_result(answer)
             else:
                 call.answer.set_exception(answer)
-        if (experiment := self._experiments.get(hosted.experiment)) is not None:
-            experiment.share.ends(seconds)
-            experiment.outstanding -= 1
-            experiment.num_done += isinstance(answer, bytes)
-            experiment.used_s += seconds
+        hosted.experiment.share.ends(seconds)
+        hosted.experiment.num_done += isinstance(answer, bytes)
+        hosted.experiment.used_s += seconds
 
     def _fail(self, hosted: _Hosted, error: WorkerError, seconds: float = 0.0) -> None:
         """End all calls of a worker that is no more."""
@@ -385,8 +353,3 @@ class NestingWorker:
 
     async def _in_thread(self, function: Callable[..., Any], *args: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
-
-
-def _exchange(worker: LocalWorker, *messages: bytes) -> bytes:
-    worker.send(*messages)
-    return worker.pipe.recv_bytes()

@@ -1,6 +1,7 @@
 """Jobs to workers and back: whatever dies, hangs or is no longer wanted."""
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +19,6 @@ LOOKAHEAD = 10_000
 """Jobs that may wait at once. More of them are taken from the caller as others are done, so memory is bounded."""
 
 _CANCEL_GRACE_S = 5.0
-_NEVER = float("inf")
 _log = logging.getLogger(__name__)
 
 
@@ -55,7 +55,7 @@ Event = Answered | Gone
 
 
 class Backend(Protocol):
-    """Workers of one kind: how they are started, reached and ended.
+    """Workers of one kind: how they are started, reached and ended, wherever they run.
 
     A worker does its jobs in the order in which they were sent.
 
@@ -85,11 +85,7 @@ class Backend(Protocol):
         return
 
     def wait(self, timeout_s: float | None) -> Sequence[Event]:
-        """Events since the last call; waits for the first.
-
-        Args:
-            timeout_s: how long; None for as long as it takes. When time runs out there are none.
-        """
+        """Events since the last call; waits for the first, at most so many seconds, after which there are none."""
         ...
 
     def idle(self) -> None:
@@ -148,25 +144,14 @@ class Pool(Closing, Generic[JobType, ResultType]):
     """
 
     def __init__(
-        self,
-        backend: Backend,
-        num_workers: int,
-        *,
-        retries: int = 0,
-        deadline_s: float | None = None,
-        schedule: Schedule[JobType] | None = None,
+        self, backend: Backend, num_workers: int, *, retries: int = 0, deadline_s: float | None = None
     ) -> None:
         self._backend, self._retries, self._deadline_s = backend, retries, deadline_s
-        self._schedule: Schedule[JobType] = schedule if schedule is not None else Schedule()
-        self._held: dict[WorkerName, _Held[JobType]] = {}
-        self._free: list[dict[WorkerName, None]] = [{} for _ in range(backend.depth)]  # by the messages that they hold
-        self._next_due = _NEVER  # no worker is overdue earlier
+        self._schedule: Schedule[JobType] = Schedule()
         self._unwanted: set[int] = set()
         self._more = False  # jobs to take from the caller
-        self._tickets = 0
-        self.num_lost = 0
-        for _ in range(max(1, num_workers)):
-            self._start_worker()
+        self._tickets = self.num_lost = 0
+        self._held: dict[WorkerName, _Held[JobType]] = {backend.start(): _Held() for _ in range(max(1, num_workers))}
 
     @property
     def num_workers(self) -> int:
@@ -186,8 +171,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
             lookahead: jobs that may wait for a worker at once.
         """
         incoming = enumerate(jobs)
-        self._unwanted = set()
-        self._more = True
+        self._unwanted, self._more = set(), True
         try:
             while True:
                 while self._more and len(self._schedule) < lookahead:
@@ -198,16 +182,15 @@ class Pool(Closing, Generic[JobType, ResultType]):
                         position, job = following
                         self._schedule.add(ScheduledJob(position, job, hint(job)))
                 self._dispatch()
-                if not len(self._schedule) and len(self._free[0]) == len(self._held):
+                if not len(self._schedule) and not any(held.messages for held in self._held.values()):
                     return
                 for event in self._backend.wait(self._seconds_left()):
-                    if isinstance(event, Gone):
-                        yield from self._on_death(event)
-                    else:
-                        yield from self._on_answer(event)
-                yield from self._end_overdue()
+                    yield from self._on_death(event) if isinstance(event, Gone) else self._on_answer(event)
+                for worker, held in list(self._held.items()):
+                    if time.monotonic() >= self._due(held):
+                        yield from self._give_up(worker)
         finally:
-            self._schedule.cancel(lambda task: True)
+            self._schedule.clear()
             for worker in [worker for worker, held in self._held.items() if held.messages]:
                 self._replace(worker)  # their answers must not meet the next jobs
             self._backend.idle()
@@ -220,7 +203,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         """
         unwanted = set(positions)
         self._unwanted |= unwanted
-        self._schedule.cancel(lambda task: task.position in unwanted)
+        self._schedule.cancel(unwanted)
         for worker, held in self._held.items():
             self._cancel_first(worker, held, unwanted)
 
@@ -230,12 +213,12 @@ class Pool(Closing, Generic[JobType, ResultType]):
 
     def _dispatch(self) -> None:
         """Fill workers, all to the same depth, so that none waits while another has two messages."""
-        for free in self._free:
-            if not len(self._schedule):
-                return
-            for worker in list(free):
-                if self._backend.ready(worker):
-                    self._fill(worker, self._held[worker])
+        for depth in range(self._backend.depth):
+            for worker, held in self._held.items():
+                if not len(self._schedule):
+                    return
+                if len(held.messages) == depth and self._backend.ready(worker):
+                    self._fill(worker, held)
 
     def _fill(self, worker: WorkerName, held: _Held[JobType]) -> None:
         """Send a worker one message, unless there is nothing for it."""
@@ -256,29 +239,17 @@ class Pool(Closing, Generic[JobType, ResultType]):
         if not held.messages:
             held.since = time.monotonic()
         held.messages.append(sent)
-        self._sort_in(worker, held)
-        self._next_due = min(self._next_due, self._due(held))
         self._backend.send(worker, [(ticket, task.job) for ticket, task in sent.items()])
-
-    def _sort_in(self, worker: WorkerName, held: _Held[JobType]) -> None:
-        """Keep in mind how much room a worker has."""
-        for depth, free in enumerate(self._free):
-            if depth == len(held.messages):
-                free[worker] = None
-            else:
-                free.pop(worker, None)
 
     def _on_answer(self, event: Answered) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         worker, held = event.worker, self._held[event.worker]
         at = next(i for i, sent in enumerate(held.messages) if sent.keys() & event.results.keys())
         sent = held.messages[at]
         del held.messages[at]
-        self._sort_in(worker, held)
         held.wanted = next_wanted(held.wanted, len(sent), len(event.results), self._backend.most)
         if at == 0:  # answers of jobs that were done at once may overtake each other on their way
             held.since, held.cancelled_at = time.monotonic(), None
             self._cancel_first(worker, held, self._unwanted)
-            self._next_due = min(self._next_due, self._due(held))
         yield from self._put_back(sent[ticket] for ticket in event.left)
         for ticket, result in event.results.items():
             position = sent[ticket].position
@@ -298,7 +269,6 @@ class Pool(Closing, Generic[JobType, ResultType]):
                 self._backend.cancel(worker, ticket)
         if held.cancelled_at is None and all(task.position in self._unwanted for task in first.values()):
             held.cancelled_at = time.monotonic()
-            self._next_due = min(self._next_due, self._due(held))
 
     def _on_death(self, event: Gone) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a dead worker; the job that it was doing is tried again, those that waited at its side are as new."""
@@ -310,7 +280,8 @@ class Pool(Closing, Generic[JobType, ResultType]):
         messages = self._replace(event.worker)
         if messages and (culprit := _culprit(messages[0])) is not None:
             culprit.attempts += 1
-        yield from self._put_back(_tasks(messages), event.exit_code, event.reason)
+        rest = (task for sent in messages for task in sent.values())
+        yield from self._put_back(rest, event.exit_code, event.reason)
 
     def _put_back(
         self, tasks: Iterable[ScheduledJob[JobType]], exit_code: int | None = None, reason: str = ""
@@ -323,15 +294,6 @@ class Pool(Closing, Generic[JobType, ResultType]):
             else:
                 self._schedule.add(task)
 
-    def _end_overdue(self) -> Iterator[tuple[int, ResultType | WorkerLost]]:
-        now = time.monotonic()
-        if now < self._next_due:
-            return
-        for worker, held in list(self._held.items()):
-            if held.messages and now >= self._due(held):
-                yield from self._give_up(worker)
-        self._next_due = min((self._due(held) for held in self._held.values() if held.messages), default=_NEVER)
-
     def _give_up(self, worker: WorkerName, reason: str = "") -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Replace a worker that takes too long; its job is not tried again, unless nobody wants it anyway."""
         cancelled = self._held[worker].cancelled_at is not None
@@ -339,34 +301,26 @@ class Pool(Closing, Generic[JobType, ResultType]):
         if not cancelled and (culprit := _culprit(messages[0])) is not None:
             messages.popleft()
             yield culprit.position, WorkerLost(None, reason or f"it took longer than {self._deadline_s:g} s")
-        yield from self._put_back(_tasks(messages))
+        yield from self._put_back(task for sent in messages for task in sent.values())
 
     def _due(self, held: _Held[JobType]) -> float:
         """Moment at which a worker is given up."""
-        if not held.messages:
-            return _NEVER
-        if held.cancelled_at is not None:
+        if held.messages and held.cancelled_at is not None:
             return held.cancelled_at + _CANCEL_GRACE_S
-        if self._deadline_s is None:
-            return _NEVER
+        if not held.messages or self._deadline_s is None:
+            return math.inf
         return held.since + self._deadline_s + (AT_ONCE_S if len(held.messages[0]) > 1 else 0.0)
 
     def _seconds_left(self) -> float | None:
-        return None if self._next_due == _NEVER else max(0.0, self._next_due - time.monotonic())
-
-    def _start_worker(self) -> None:
-        worker = self._backend.start()
-        self._held[worker] = _Held()
-        self._sort_in(worker, self._held[worker])
+        due = min(map(self._due, self._held.values()))
+        return None if due == math.inf else max(0.0, due - time.monotonic())
 
     def _replace(self, worker: WorkerName) -> deque[_Sent[JobType]]:
         """End a worker, or bury a dead one, and make a place for another; returns what it held."""
         held = self._held.pop(worker)
-        for free in self._free:
-            free.pop(worker, None)
         self._schedule.leave(worker)
         self._backend.kill(worker)
-        self._start_worker()
+        self._held[self._backend.start()] = _Held()
         return held.messages
 
 
@@ -377,8 +331,3 @@ def _culprit(sent: _Sent[JobType]) -> ScheduledJob[JobType] | None:
     for task in sent.values():
         task.alone = True
     return None
-
-
-def _tasks(messages: Iterable[_Sent[JobType]]) -> Iterator[ScheduledJob[JobType]]:
-    for sent in messages:
-        yield from sent.values()

@@ -113,7 +113,11 @@ class RayBackend(Backend):
         limit = self._seconds_to_start()
         arrivals = self._inbox.take(timeout_s, limit)
         if not arrivals and limit is not None and self._seconds_to_start() == 0.0:
-            raise self._nobody_started()
+            limit_s, free = self._config.start_timeout_s, self._ray.available_resources().get("CPU", 0)
+            raise WorkerError(
+                f"no Ray worker has started within workers.start_timeout_s ({limit_s:g} s): the cluster has "
+                f"{self.num_cpus} CPUs, {free:g} of them free; wait until others have finished, {LOCAL_INSTEAD}"
+            )
         return [event for about, future in arrivals if (event := self._event(about, future)) is not None]
 
     def _event(self, about: tuple[WorkerName, Any, bool], future: "Future[Any]") -> Event | None:
@@ -145,7 +149,7 @@ class RayBackend(Backend):
     def _gone(self, worker: WorkerName, error: Exception) -> Gone:
         started = worker in self._ready
         self.kill(worker)  # whatever else comes of it says the same
-        if _lost_with_node(error):
+        if "node has died" in str(error) or "node was terminated" in str(error):  # Ray tells it in words alone
             return Gone(worker, None, "its Ray node is gone")
         if not started:
             self._failed_starts += 1
@@ -204,13 +208,6 @@ class RayBackend(Backend):
             return None
         return max(0.0, self._waiting_since + self._config.start_timeout_s - time.monotonic())
 
-    def _nobody_started(self) -> WorkerError:
-        free = self._ray.available_resources().get("CPU", 0)
-        return WorkerError(
-            f"no Ray worker has started within workers.start_timeout_s ({self._config.start_timeout_s:g} s): the "
-            f"cluster has {self.num_cpus} CPUs, {free:g} of them free; wait until others have finished, {LOCAL_INSTEAD}"
-        )
-
     def _store_full(self) -> WorkerError:
         return WorkerError(
             "Ray's object store is full; start the nodes with a larger --object-store-memory, "
@@ -225,8 +222,3 @@ def _with_cancel_at_once(ray: Any) -> type:
         cancel = ray.method(concurrency_group="now")(RayWorker.cancel)
 
     return Worker
-
-
-def _lost_with_node(error: Exception) -> bool:
-    """Whether an actor ended because its node did, of which Ray tells in words alone."""
-    return "node has died" in str(error) or "node was terminated" in str(error)

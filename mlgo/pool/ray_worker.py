@@ -17,7 +17,7 @@ from mlgo.pool.worker import Answer, Raised, Runner
 
 
 class FileStamp(NamedTuple):
-    """What stands for a file's path in a message."""
+    """Stands for a file's path in a message."""
 
     path: str
     num_bytes: int
@@ -97,11 +97,7 @@ class FileSource:
         self._references: dict[FileStamp, Any] = {}
 
     def reference(self, stamp: FileStamp) -> list[Any]:
-        """A file's content as an object reference, in a list, so that it is not resolved on its way.
-
-        Raises:
-            OSError: it is gone.
-        """
+        """A file's content as an object reference, in a list, so that it is not resolved on its way."""
         import ray
 
         if stamp not in self._references:

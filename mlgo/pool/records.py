@@ -15,12 +15,15 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, ProtocolError
+
+Key = TypeVar("Key")
 
 MALFORMED = (
     *(ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError),
@@ -31,8 +34,9 @@ MALFORMED = (
 NONCE_BYTES = 16
 """Random bytes that tell a file from one of the same name that was made anew."""
 
-SUFFIXES = (".tree", ".choices")
-"""Of such files: response trees, and outcomes under choices; each lies in the folder of its key."""
+KEY_NAMES = {".tree": "key.json", ".choices": "choices.json"}
+"""By the suffix of such files (response trees, and outcomes under choices) the file beside them that holds their key:
+what decides their content besides the module or unit. Each key has a folder of its own."""
 
 _FRAME = struct.Struct("<4sII")
 _LEVEL = 3
@@ -56,21 +60,13 @@ def unpacked(data: bytes) -> bytes:
     return found
 
 
-@dataclass(frozen=True)
-class Record:
-    """One intact record."""
-
-    payload: bytes
-    end: int
-
-
 def frame(magic: bytes, payload: bytes) -> bytes:
     """Wrap a payload as a record."""
     return _FRAME.pack(magic, len(payload), zlib.crc32(payload)) + payload
 
 
-def read_records(magic: bytes, data: bytes) -> Iterator[Record]:
-    """Yield intact records; stop at the first that is cut short or damaged."""
+def read_records(magic: bytes, data: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield payload and end of intact records; stop at the first that is cut short or damaged."""
     offset = 0
     while offset + _FRAME.size <= len(data):
         found, length, checksum = _FRAME.unpack_from(data, offset)
@@ -79,7 +75,7 @@ def read_records(magic: bytes, data: bytes) -> Iterator[Record]:
         if found != magic or len(payload) != length or zlib.crc32(payload) != checksum:
             return
         offset = start + length
-        yield Record(payload, offset)
+        yield payload, offset
 
 
 class RecordFile:
@@ -87,12 +83,20 @@ class RecordFile:
 
     Args:
         magic: 4 bytes that name format and version.
+        key: what decides its content besides its name, as plain JSON values; it is written beside the file.
         forget: drops what was read: the file is another one, or damaged.
         take: is given each payload, in order; raises one of `MALFORMED`.
     """
 
-    def __init__(self, path: Path, magic: bytes, forget: Callable[[], object], take: Callable[[bytes], object]) -> None:
-        self.path = path
+    def __init__(
+        self,
+        path: Path,
+        magic: bytes,
+        key: Mapping[str, object],
+        forget: Callable[[], object],
+        take: Callable[[bytes], object],
+    ) -> None:
+        self.path, self._key = path, key
         self._magic, self._forget, self._take = magic, forget, take
         self._offset, self._identity = 0, b""
 
@@ -101,21 +105,30 @@ class RecordFile:
         self._offset = 0
         self._forget()
 
-    def read(self) -> bool:
-        """Read what has been appended since the last look; tell whether there was anything."""
-        with self.path.open("rb") as file:
-            return self._catch_up(file.fileno())
+    def read(self) -> None:
+        """Read what has been appended since the last look; everything is forgotten when there is no such file."""
+        try:
+            with self.path.open("rb") as file:
+                has_grown = self._catch_up(file.fileno())
+        except FileNotFoundError:
+            self.forget()
+            return
+        if has_grown:
+            with contextlib.suppress(OSError):  # not where it may only be read
+                os.utime(self.path)  # recently used
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[Sequence[bytes]], None]]:
-        """Lock the file, made if need be, and read what others have appended; gives what appends payloads.
-
-        Raises:
-            OSError: it cannot be written.
-        """
-        with locked(self.path) as descriptor:
-            self._catch_up(descriptor)
-            yield lambda payloads: self._append(descriptor, payloads)
+        """Lock the file, made if need be, and read what others have appended; gives what appends payloads."""
+        key_path = self.path.parent / KEY_NAMES[self.path.suffix]
+        try:
+            if not key_path.exists():
+                write_json(key_path, self._key)
+            with locked(self.path) as descriptor:
+                self._catch_up(descriptor)
+                yield lambda payloads: self._append(descriptor, payloads)
+        except OSError as error:
+            raise ArtifactError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _append(self, descriptor: int, payloads: Sequence[bytes]) -> None:
         """Write payloads that are known already; they are not given to ``take``."""
@@ -137,14 +150,14 @@ class RecordFile:
         self._identity = identity
         data = os.pread(descriptor, size - self._offset, self._offset)
         begin, read = self._offset, 0
-        for record in read_records(self._magic, data):
+        for payload, end in read_records(self._magic, data):
             try:
-                self._take(record.payload if self._offset else record.payload[NONCE_BYTES:])
+                self._take(payload if self._offset else payload[NONCE_BYTES:])
             except MALFORMED as error:
                 reason = " ".join(str(error).split())[:200]
                 self.forget()
                 raise ArtifactError(self._damage(begin + read, f" ({reason})")) from error
-            read = record.end
+            read = end
             self._offset = begin + read
         if read < len(data) and not self._is_cut_short(data[read:]):
             raise ArtifactError(self._damage(self._offset))
@@ -192,7 +205,7 @@ def record_files(root: Path) -> list[Path]:
     """All files of all keys, least recently used first."""
     found = []
     for path in root.glob("*/*"):
-        if path.suffix in SUFFIXES:
+        if path.suffix in KEY_NAMES:
             with contextlib.suppress(FileNotFoundError):  # pruned by another process
                 found.append((path.stat().st_mtime_ns, path.name, path))
     return [path for _, _, path in sorted(found)]
@@ -212,23 +225,30 @@ def prune(root: Path, max_bytes: int) -> list[Path]:
     return deleted
 
 
-def outdated_keys(root: Path, name: str, is_current: Callable[[Path], bool]) -> list[Path]:
-    """Folders of keys under ``root`` whose files this version does not read, by the file of this name in each."""
+def current_keys(root: Path, suffix: str, read: Callable[[Path], Key | None]) -> list[Key]:
+    """Keys under ``root`` of files with this suffix that this version reads.
+
+    Args:
+        read: reads a key's file; None where it is of another version.
+    """
+    return [key for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")) if (key := read(path)) is not None]
+
+
+def outdated_keys(root: Path, suffix: str, read: Callable[[Path], object]) -> list[Path]:
+    """Folders of the other keys, see `current_keys`, and of those that cannot be read."""
     found = []
-    for path in sorted(root.glob(f"*/{name}")):
-        try:
-            current = is_current(path)
-        except ArtifactError:
-            current = False
-        if not current:
-            found.append(path.parent)
+    for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")):
+        with contextlib.suppress(ArtifactError):
+            if read(path) is not None:
+                continue
+        found.append(path.parent)
     return found
 
 
 def delete_key(folder: Path) -> None:
     """Delete all files of one key."""
     for path in folder.iterdir():
-        if path.suffix in SUFFIXES:
+        if path.suffix in KEY_NAMES:
             _delete(path)
     for path in folder.glob("*.json"):
         path.unlink(missing_ok=True)

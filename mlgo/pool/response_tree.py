@@ -38,11 +38,7 @@ class ModuleLeaf:
     truncated: bool
 
     def score(self, measure: str) -> float:
-        """What it came to by one measure.
-
-        Raises:
-            ValueError: it is not known.
-        """
+        """What it came to by one measure; `ValueError` where it is not known."""
         return known_score(self.scores, measure)
 
 
@@ -140,11 +136,11 @@ class ResponseTree:
 
     def beginning(self) -> int | AnyLeaf | None:
         """The first node; the result where nothing is asked; None when nothing is known."""
-        return self._branches.get(_BEGINNING, self._early_leaves.get(_BEGINNING))
+        return self.following(*_BEGINNING)
 
     def following(self, node: int, answer: int) -> int | AnyLeaf | None:
         """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
-        if self._answers[node] == answer:
+        if node != _ROOT and self._answers[node] == answer:
             end = int(self._ends[node])
             return node + 1 if node + 1 < end else self._run_leaves[end]
         edge = (node, answer)
@@ -179,30 +175,26 @@ class ResponseTree:
         if known.leaf is not None:
             return None
         node, answer = (int(known.nodes[-1]), int(answers[num_known - 1])) if num_known else (_ROOT, 0)
-        if num_known == len(answers) and (num_known or self.num_nodes) and self._goes_on(node, answer):
+        if num_known == len(answers) and isinstance(self.following(node, answer), int):
             raise ReplayMismatch(f"the compile ended after {num_known} answers, the tree goes on")
         return Branch(node, answer, observations[num_known - num_checked :], answers[num_known:], leaf)
 
     def add(self, branch: Branch) -> None:
-        """Add what `branch_of` returned for this state of the tree.
-
-        Raises:
-            ValueError: it was made for another state.
-        """
-        if not self._takes(branch.node, branch.answer):
+        """Add what `branch_of` returned for this state of the tree; `ValueError` where it was made for another one."""
+        edge = branch.node, branch.answer
+        if not (0 <= branch.node < self.num_nodes or edge == _BEGINNING) or self.following(*edge) is not None:
             raise ValueError(f"a branch at node {branch.node} with answer {branch.answer}, where none can be")
         first, end = self.num_nodes, self.num_nodes + len(branch.answers)
         self.leaves.append(branch.leaf)
         if first == end:
-            self._early_leaves[branch.node, branch.answer] = branch.leaf
+            self._early_leaves[edge] = branch.leaf
             return
         self._reserve(end)
         self._observations[first:end] = branch.observations
         self._answers[first:end] = branch.answers
         self._ends[first:end] = end
         self._run_leaves[end] = branch.leaf
-        self._branches[branch.node, branch.answer] = first
-        self._origins[first] = (branch.node, branch.answer)
+        self._branches[edge], self._origins[first] = first, edge
         self.num_nodes = end
 
     def compiles(self) -> Iterator[Walk]:
@@ -233,47 +225,25 @@ class ResponseTree:
     def descend(self) -> Descent:
         """Go down as far as the tree is known."""
         nodes, answers, position = [_NONE], [_NONE], 0
-        edge = _BEGINNING
-        if edge in self._early_leaves:
-            return Walk(_NONE, _NONE, self._early_leaves[edge])
-        while (node := self._branches.get(edge, _ROOT)) != _ROOT:
-            end = int(self._ends[node])
-            while node < end:
-                stop = min(node + self._block, end)
-                chosen = yield Stretch(position, slice(node, stop))
-                differing = np.flatnonzero(chosen != self._answers[node : node + len(chosen)])
-                kept = int(differing[0]) + 1 if differing.size else len(chosen)
-                nodes.append(np.arange(node, node + kept))
-                answers.append(chosen[:kept])
-                position += kept
-                if differing.size or len(chosen) < stop - node:
-                    break
-                node = stop
-            else:
-                return Walk(np.concatenate(nodes), np.concatenate(answers), self._run_leaves[end])
-            visited, given = np.concatenate(nodes), np.concatenate(answers)
-            if not differing.size:  # ran out of answers inside a run
-                return Walk(visited, given, None)
-            edge = (int(visited[-1]), int(given[-1]))
-        return Walk(np.concatenate(nodes), np.concatenate(answers), self._early_leaves.get(edge))
-
-    def _takes(self, node: int, answer: int) -> bool:
-        """Whether a branch can begin here: the node is known, what follows the answer is not."""
-        if node == _ROOT:
-            return (node, answer) == _BEGINNING and self.beginning() is None
-        return 0 <= node < self.num_nodes and self.following(node, answer) is None
-
-    def _goes_on(self, node: int, answer: int) -> bool:
-        if (node, answer) in self._branches:
-            return True
-        return node >= 0 and self._answers[node] == answer and node + 1 < int(self._ends[node])
+        place = self.beginning()
+        while isinstance(place, int):
+            stretch = slice(place, min(place + self._block, int(self._ends[place])))
+            chosen = yield Stretch(position, stretch)
+            differing = np.flatnonzero(chosen != self._answers[stretch][: len(chosen)])
+            num_agreed = int(differing[0]) + 1 if differing.size else len(chosen)
+            if not num_agreed:  # ran out of answers
+                return Walk(np.concatenate(nodes), np.concatenate(answers), None)
+            nodes.append(np.arange(place, place + num_agreed))
+            answers.append(chosen[:num_agreed])
+            position += num_agreed
+            place = self.following(place + num_agreed - 1, int(chosen[num_agreed - 1]))
+        return Walk(np.concatenate(nodes), np.concatenate(answers), place)
 
     def _reserve(self, num_nodes: int) -> None:
         if num_nodes > len(self._answers):
-            capacity = max(num_nodes, 2 * len(self._answers))
-            self._observations = _grown(self._observations, (capacity, self.payload_bytes))
-            self._answers = _grown(self._answers, (capacity,))
-            self._ends = _grown(self._ends, (capacity,))
+            more = max(num_nodes, 2 * len(self._answers)) - len(self._answers)
+            self._observations = np.pad(self._observations, ((0, more), (0, 0)))
+            self._answers, self._ends = np.pad(self._answers, (0, more)), np.pad(self._ends, (0, more))
 
 
 def _led(descent: Descent, choose: Callable[[Stretch], np.ndarray]) -> Walk:
@@ -285,9 +255,3 @@ def _led(descent: Descent, choose: Callable[[Stretch], np.ndarray]) -> Walk:
     except StopIteration as end:
         walk: Walk = end.value
         return walk
-
-
-def _grown(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    larger = np.zeros(shape, array.dtype)
-    larger[: len(array)] = array
-    return larger

@@ -1,11 +1,11 @@
 """Which task a worker does next: its own modules, then new ones, then somebody else's; the largest first.
 
-Pure bookkeeping, no processes: every pool decides by it, and so does the simulation of clusters.
+Pure bookkeeping, no processes.
 """
 
 import heapq
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Container, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -60,40 +60,31 @@ class Schedule(Generic[JobType]):
 
     A group's home is the worker that took its first task, also in later rounds. A worker takes from its own groups,
     then makes a group its own that has no home, and then steals from the group with most work left. It becomes the
-    home of what it steals unless the present one is at work on it: then they share it.
-
-    Args:
-        affinity: groups have homes; otherwise anybody takes the next task.
-        stealing: a worker without work takes that of others.
-        large_first: groups with larger tasks come first, so that no large one is left for the end.
+    home of what it steals unless the present one is at work on it: then they share it. Groups with larger tasks come
+    first, so that no large one is left for the end.
     """
 
-    def __init__(self, *, affinity: bool = True, stealing: bool = True, large_first: bool = True) -> None:
-        self._affinity, self._stealing, self._large_first = affinity, stealing, large_first
+    def __init__(self) -> None:
         self._homes: dict[str, WorkerName] = {}
         self._current: dict[WorkerName, str] = {}
         self._groups: dict[str, _Group[JobType]] = {}  # that wait
         self._lines: dict[WorkerName | None, list[tuple[float, int, str]]] = {}  # of groups, by their home
         self._num_waiting = 0
         self._arrivals = itertools.count()
-        self.num_stolen = 0
-        """Tasks that were taken from another worker's group."""
 
     def __len__(self) -> int:
         return self._num_waiting
 
-    def home(self, group: str) -> WorkerName | None:
-        """Worker that keeps a group warm."""
-        return self._homes.get(group)
+    def clear(self) -> None:
+        """Take all tasks out of the line; homes stay."""
+        self._groups, self._num_waiting = {}, 0
 
     def add(self, task: ScheduledJob[JobType]) -> None:
         """Put a task in line."""
-        name = task.hint.group if self._affinity else ""
-        group = self._groups.get(name)
-        if group is None:
+        name = task.hint.group
+        if (group := self._groups.get(name)) is None:
             group = self._groups[name] = _Group(name, next(self._arrivals))
-        rank = -task.hint.cost if self._large_first else 0.0
-        heapq.heappush(group.tasks, (rank, task.position, task))
+        heapq.heappush(group.tasks, (-task.hint.cost, task.position, task))
         group.waiting_cost += task.hint.cost
         self._num_waiting += 1
         if group.tasks[0][2] is task:  # the first, or the largest so far
@@ -118,19 +109,14 @@ class Schedule(Generic[JobType]):
             self._queue(group)
         self._lines.pop(worker, None)
 
-    def cancel(self, unwanted: Callable[[ScheduledJob[JobType]], bool]) -> list[ScheduledJob[JobType]]:
-        """Take tasks out of the line that nobody wants any more, and return them."""
-        dropped = []
+    def cancel(self, positions: Container[int]) -> None:
+        """Take tasks out of the line that nobody wants any more."""
         for group in list(self._groups.values()):
-            gone = [entry[2] for entry in group.tasks if unwanted(entry[2])]
-            if gone:
-                group.tasks = [entry for entry in group.tasks if not unwanted(entry[2])]
-                heapq.heapify(group.tasks)
-                group.waiting_cost = sum(task.hint.cost for _, _, task in group.tasks)
-                self._drop_if_empty(group)
-                dropped += gone
-        self._num_waiting -= len(dropped)
-        return dropped
+            group.tasks = [entry for entry in group.tasks if entry[1] not in positions]
+            heapq.heapify(group.tasks)
+            group.waiting_cost = sum(task.hint.cost for _, _, task in group.tasks)
+            self._drop_if_empty(group)
+        self._num_waiting = sum(len(group.tasks) for group in self._groups.values())
 
     def _choose(self, worker: WorkerName) -> _Group[JobType] | None:
         """The group from which a worker takes its next task."""
@@ -140,10 +126,9 @@ class Schedule(Generic[JobType]):
             if group.name:
                 self._settle(group.name, worker)
             return group
-        if not self._stealing or not self._groups:
+        if not self._groups:
             return None
         group = max(self._groups.values(), key=lambda one: one.waiting_cost)
-        self.num_stolen += 1
         if self._current.get(self._homes[group.name]) != group.name:
             self._settle(group.name, worker)
         return group
@@ -213,24 +198,25 @@ class FairShare:
     What one experiment leaves free, the others use. One that has used all workers for ``turn_s`` goes to the back of
     the line, so that a long evaluation does not keep the others waiting.
 
-    Args:
+    Attributes:
+        outstanding: jobs that were sent and have not ended.
         turn_s: how long a turn lasts at most, in seconds of all workers; 0 serves jobs in the order they come.
     """
 
     num_workers: int
     turn_s: float = TURN_S
     _began: float = 0.0
-    _outstanding: int = 0
+    outstanding: int = 0
     _used_s: float = 0.0
 
     def asks(self, now: float) -> float:
         """One more job is sent; returns the rank of it, and the lowest comes first."""
-        if not self._outstanding or self._used_s >= self.turn_s * self.num_workers:
+        if not self.outstanding or self._used_s >= self.turn_s * self.num_workers:
             self._began, self._used_s = now, 0.0
-        self._outstanding += 1
+        self.outstanding += 1
         return self._began
 
     def ends(self, seconds: float) -> None:
         """A job has ended after it has run for so long."""
-        self._outstanding -= 1
+        self.outstanding -= 1
         self._used_s += seconds

@@ -14,10 +14,8 @@ without names. Observations are stored column by column as differences along the
 alike.
 """
 
-import contextlib
 import json
 import math
-import os
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.files import content_hash, place, read_json, write_json
+from mlgo.base.files import content_hash, place, read_json
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header, parse_header, write_header
@@ -36,7 +34,7 @@ from mlgo.host.session import CompileResult
 from mlgo.objects.measures import MEASURES, SIZES, SIZES_VERSION, Measure
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.module_trees import WHOLE_MODULE, Growth, ModuleTrees, visits_of
-from mlgo.pool.records import RecordFile, outdated_keys, packed, unpacked
+from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
 from mlgo.pool.response_tree import AnyLeaf, Branch, FunctionLeaf, ModuleLeaf
 
 RECORDS_VERSION = 3
@@ -155,9 +153,7 @@ def _function_leaf(record: Any, context: str) -> FunctionLeaf:
 _BEFORE_RECORDS = 2
 _LEAST_LOADED_BYTES = 1 << 26
 
-KEY_NAME = "key.json"
-"""File in each key's folder that says what its trees were made with."""
-
+_SUFFIX = ".tree"
 _PART_BYTES = 1 << 22
 """Observations of a merge that are encoded at once, about, in bytes."""
 
@@ -193,10 +189,10 @@ _Append = Callable[[Sequence[bytes]], None]
 class _OpenTree:
     """The trees of a module, as far as its file was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, key: TreeKey) -> None:
         self.header: Header | None = None
         self.trees: ModuleTrees | None = None
-        self.file = RecordFile(path, MAGIC, self._clear, self._take)
+        self.file = RecordFile(path, MAGIC, asdict(key), self._clear, self._take)
 
     def write(self, append: _Append, header: Header, trees: ModuleTrees, new: list[bytes]) -> None:
         """Append payloads; the first ones of a file come after its beginning."""
@@ -236,7 +232,6 @@ class ReplayStore:
         self.key = key
         self._root = root
         self._folder = root / key.folder
-        self._key_path = self._folder / KEY_NAME
         self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
         self._loaded: dict[str, _OpenTree] = {}
         self._fetch = fetch
@@ -249,11 +244,11 @@ class ReplayStore:
 
     def modules(self) -> list[str]:
         """Hashes of the modules with a tree."""
-        return sorted(path.stem for path in self._folder.glob("*.tree"))
+        return sorted(path.stem for path in self._folder.glob(f"*{_SUFFIX}"))
 
     def path(self, module_sha256: str) -> Path:
         """File of a module's tree, whether it exists or not."""
-        return self._folder / f"{module_sha256}.tree"
+        return self._folder / f"{module_sha256}{_SUFFIX}"
 
     def file_bytes(self, module_sha256: str) -> int:
         """Size of a module's tree on disk."""
@@ -276,13 +271,8 @@ class ReplayStore:
             root: folder of all keys on that machine.
             fetch: gives the content of one of these files, None where there is none.
         """
-        return ReplayStore(
-            root,
-            self.key,
-            self._max_loaded_bytes,
-            self._max_functions_bytes,
-            lambda module_sha256: fetch(self.path(module_sha256)),
-        )
+        limits = self._max_loaded_bytes, self._max_functions_bytes
+        return ReplayStore(root, self.key, *limits, lambda module_sha256: fetch(self.path(module_sha256)))
 
     def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
         """The trees of a module with all that is on disk; None when nothing is known."""
@@ -292,15 +282,8 @@ class ReplayStore:
             if not path.exists() and (data := self._fetch(module_sha256)) is not None:
                 place(path, data)
         entry = self._entry(module_sha256)
-        try:
-            if entry.file.read():
-                with contextlib.suppress(OSError):  # not where it may only be read
-                    os.utime(entry.file.path)  # recently used
-        except FileNotFoundError:
-            return None
-        if entry.header is None or entry.trees is None:
-            return None
-        return entry.header, entry.trees
+        entry.file.read()
+        return (entry.header, entry.trees) if entry.header is not None and entry.trees is not None else None
 
     def insert(self, module_sha256: str, result: CompileResult, known: AnswerPrefix | None = None) -> None:
         """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out."""
@@ -338,15 +321,11 @@ class ReplayStore:
     def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, _Append]]:
         """The trees of a module with all that is on disk, and what appends to their locked file."""
         entry = self._entry(module_sha256)
-        if not self._key_path.exists():
-            write_json(self._key_path, asdict(self.key))
         try:
             with entry.file.writing() as append:
                 yield entry, append
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
-        except OSError as error:
-            raise ArtifactError(f"cannot write {entry.file.path}: {error.strerror or error}") from error
 
     def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> ModuleTrees:
         if entry.header not in (None, header):
@@ -357,19 +336,15 @@ class ReplayStore:
         return trees.whole is None and trees.num_bytes >= self._max_functions_bytes
 
     def _entry(self, module_sha256: str) -> _OpenTree:
-        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256))
+        entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256), self.key)
         self._loaded[module_sha256] = entry  # most recently used last
-        self._drop_least_recent()
-        return entry
-
-    def _drop_least_recent(self) -> None:
         sizes = {name: one.trees.num_bytes if one.trees else 0 for name, one in self._loaded.items()}
-        excess = sum(sizes.values()) - self._max_loaded_bytes
+        excess = sum(sizes.values()) - self._max_loaded_bytes  # the least recently used are dropped
         for name in list(sizes)[:-1]:
-            if excess <= 0:
-                return
-            excess -= sizes[name]
-            del self._loaded[name]
+            if excess > 0:
+                excess -= sizes[name]
+                del self._loaded[name]
+        return entry
 
 
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
@@ -388,28 +363,22 @@ def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
 
 def stores(root: Path) -> list[ReplayStore]:
     """The stores of all keys under ``root`` whose files are of this version."""
-    keys = map(_read_key, sorted(root.glob(f"*/{KEY_NAME}")))
-    return [ReplayStore(root, key) for key in keys if _is_current(key)]
-
-
-def _is_current(key: TreeKey) -> bool:
-    return (key.records, key.measure) == (RECORDS_VERSION, SIZES_VERSION)
-
-
-def _read_key(path: Path) -> TreeKey:
-    refusal = f"{path} does not describe a key of this version; delete its folder"
-    try:
-        key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
-        names = (key.compiler_sha256, key.target, key.task, key.optimization, key.flags)
-        numbers = (key.size_stop_factor, key.records)
-    except TypeError as error:
-        raise ArtifactError(refusal) from error
-    are_numbers = all(type(one) in (int, float) and math.isfinite(one) for one in numbers)
-    if not are_numbers or not all(isinstance(name, str) for name in names):
-        raise ArtifactError(refusal)
-    return key
+    return [ReplayStore(root, key) for key in current_keys(root, _SUFFIX, _read_key)]
 
 
 def outdated_folders(root: Path) -> list[Path]:
     """Folders under ``root`` whose trees no run of this version will read: of other files, or measured otherwise."""
-    return outdated_keys(root, KEY_NAME, lambda path: _is_current(_read_key(path)))
+    return outdated_keys(root, _SUFFIX, _read_key)
+
+
+def _read_key(path: Path) -> TreeKey | None:
+    refusal = f"{path} does not describe a key of this version; delete its folder"
+    try:
+        key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
+    except TypeError as error:
+        raise ArtifactError(refusal) from error
+    names = (key.compiler_sha256, key.target, key.task, key.optimization, key.flags)
+    are_numbers = all(type(one) in (int, float) and math.isfinite(one) for one in (key.size_stop_factor, key.records))
+    if not are_numbers or not all(isinstance(name, str) for name in names):
+        raise ArtifactError(refusal)
+    return key if (key.records, key.measure) == (RECORDS_VERSION, SIZES_VERSION) else None

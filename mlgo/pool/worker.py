@@ -10,7 +10,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -42,14 +41,9 @@ HELD_BACK = (signal.SIGINT, signal.SIGTERM)
 
 @dataclass(frozen=True)
 class Raised:
-    """Stands for the result of a job whose handler raised, which is a defect or a mistake of the user."""
+    """Stands for the result of a job whose handler raised, or could not be made: a defect or a mistake of the user."""
 
     error: BaseException
-
-
-@dataclass(frozen=True)
-class NotMade(Raised):
-    """Stands for the result of every job of a worker whose handler could not be made."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +69,15 @@ class Runner:
         self._unwanted: set[int] = set()
         self._changing = threading.Lock()
         try:
-            self._handler: Callable[[Any], Any] | NotMade = make_handler()
+            self._handler: Callable[[Any], Any] | Raised = make_handler()
         except Exception as error:
-            self._handler = NotMade(error)
+            self._handler = Raised(error)
 
     def work_through(self, jobs: Message) -> Answer:
         """Do the first job, and the others as long as that is possible at once; none that was cancelled.
 
         Returns:
-            By ticket what the handler has returned, or `Raised`, or `NotMade` where there is no handler; and the
-            tickets of the jobs that were left.
+            By ticket what the handler has returned, or `Raised`; and the tickets of the jobs that were left.
         """
         results: dict[int, Any] = {}
         end = time.monotonic() + AT_ONCE_S
@@ -104,9 +97,7 @@ class Runner:
 
     def _run(self, job: Any) -> Any:
         try:
-            if isinstance(self._handler, NotMade):
-                return self._handler
-            return self._handler(job)
+            return self._handler if isinstance(self._handler, Raised) else self._handler(job)
         except Exception as error:
             return Raised(error)
         finally:
@@ -141,26 +132,12 @@ def serve(descriptor: int, parent: int, core: int | None = ANY_CORE) -> None:
     one_thread_each()  # before the handler's imports, and whoever started the pool
     pipe = Connection(descriptor)
     with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):  # the parent has closed the pipe
-        runner = Runner(_maker(pipe))
+        runner = Runner(lambda: pipe.recv()())  # what cannot be read here, as when a module is missing, is raised, too
         messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         threading.Thread(target=_receive, args=(pipe, messages, runner), daemon=True).start()
         while (message := messages.get()) is not None:
             _send(pipe, runner.work_through(message))
     remove_own_scratch()
-
-
-def _maker(pipe: Connection) -> MakeHandler:
-    try:
-        maker: MakeHandler = pipe.recv()
-    except (EOFError, OSError):  # the parent has closed the pipe
-        raise
-    except Exception as error:  # it cannot be read here, as when a module is missing
-        return partial(_raise, error)
-    return maker
-
-
-def _raise(error: Exception) -> Callable[[Any], Any]:
-    raise error
 
 
 def _send(pipe: Connection, answer: Answer) -> None:

@@ -149,7 +149,7 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path
     here.insert(MODULE, result(1, 5))
     there.insert(MODULE, result(2, 5))
     before, path = here.path(MODULE).read_bytes(), there.path(MODULE)
-    (beginning, growth) = [record.payload for record in read_records(MAGIC, path.read_bytes())]
+    (beginning, growth) = [payload for payload, _ in read_records(MAGIC, path.read_bytes())]
     path.write_bytes(b"".join(frame(MAGIC, one) for one in [beginning, growth, growth]))
     run = mlgo("replay", "merge", tmp_path / "there", "--work", tmp_path / "work")
     assert run.returncode == 1

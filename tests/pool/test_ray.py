@@ -1,6 +1,7 @@
 """Workers on real Ray clusters: the pool's promises kept, nodes lost, files brought, mistakes named."""
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -11,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.errors import UnknownWorker, WorkerCrashed, WorkerError, WorkerReleased
+from mlgo.errors import WorkerCrashed, WorkerError, WorkerReleased
 from mlgo.pool import Pool, open_pool
-from mlgo.pool.cluster import HeadWatch, check_versions, connect, disconnect, versions
+from mlgo.pool.cluster import Inbox, check_versions, connect, disconnect, versions
 from mlgo.pool.nesting import NestingWorker
-from tests.conftest import REPOSITORY, WITHIN_S
+from tests.conftest import REPOSITORY, WITHIN_S, wait_for
 from tests.pool.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.pool.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
 
@@ -91,29 +92,30 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
 
 def test_an_actor_hosts_many_workers(cluster, two_nodes):
     ray = connect(cluster.address, "send")
+
+    def submit(host, name, job):
+        return host.submit.remote(name, [0], pickle.dumps([(0, job)]), 60.0)
+
+    def answers(calls):
+        return [pickle.loads(answer)[0][0] for answer in ray.get(calls)]
+
     try:
         hosts = [ray.remote(num_cpus=1)(NestingWorker).remote(at_once=2) for _ in range(2)]
         for host in hosts:
-            ray.get([host.create.remote(name, make_misbehaving) for name in ("one", "other")])
-        names = [(host, name) for host in hosts for name in ("one", "other")]
-        pids = ray.get([host.call.remote(name, "pid", 60.0) for host, name in names])
+            ray.get([host.create.remote(name, pickle.dumps(make_misbehaving)) for name in ("one", "other")])
+        pids = answers([submit(host, name, "pid") for host in hosts for name in ("one", "other")])
         assert len(set(pids)) == 4
-        crash, sibling = hosts[0].call.remote("one", "exit", 60.0), hosts[0].call.remote("other", "slow", 60.0)
+        crash, sibling = submit(hosts[0], "one", "exit"), submit(hosts[0], "other", "slow")
         with pytest.raises(WorkerCrashed, match="worker one crashed with exit code 7"):
             ray.get(crash)
-        assert ray.get([sibling, hosts[1].call.remote("one", 3, 60.0)]) == ["slow", 9]
+        assert answers([sibling, submit(hosts[1], "one", 3)]) == ["slow", 9]
         ray.get(hosts[0].release.remote("one"))
-        with pytest.raises(WorkerReleased, match="worker one has been released"):
-            ray.get(hosts[0].call.remote("one", 1, 60.0))
-        with pytest.raises(UnknownWorker, match="worker nobody is unknown"):
-            ray.get(hosts[0].call.remote("nobody", 1, 60.0))
+        with pytest.raises(WorkerReleased, match="worker one is not here: it has been released"):
+            ray.get(submit(hosts[0], "one", 1))
         assert ray.get(hosts[0].outstanding.remote()) == {"other": 0}
         for host in hosts:
             ray.kill(host)
-        end = time.monotonic() + WITHIN_S
-        while any(Path(f"/proc/{pid}").exists() for pid in pids):  # they end with their host
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))  # they end with their host
     finally:
         disconnect()
 
@@ -245,16 +247,12 @@ def test_a_head_that_is_gone_is_said_after_a_while(monkeypatch):
     monkeypatch.setattr("mlgo.pool.cluster._HEAD_GONE_S", 0.5)
     monkeypatch.setattr("mlgo.pool.cluster._HEAD_ASKED_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        watch = HeadWatch(f"127.0.0.1:{server.getsockname()[1]}")
-        watch.look()
-        assert 0.0 < watch.seconds() <= 0.05
-        time.sleep(0.6)
-        watch.look()  # there, however long it was not asked
-    time.sleep(0.06)
-    watch.look()  # gone, but it may come back
+        inbox = Inbox(f"127.0.0.1:{server.getsockname()[1]}")
+        begin = time.monotonic()
+        while time.monotonic() < begin + 0.6:
+            assert inbox.take() == []  # there, however long nothing comes
     begin = time.monotonic()
     with pytest.raises(WorkerError, match=r"the head of the Ray cluster at 127\.0\.0\.1:\d+ is gone"):
         while time.monotonic() < begin + WITHIN_S:
-            watch.look()
-            time.sleep(watch.seconds())
+            assert inbox.take() == []  # gone, but it may come back
     assert time.monotonic() - begin > 0.3

@@ -42,7 +42,7 @@ def payloads(root: Path, compiler) -> list[bytes]:
     store = ReplayStore(root, KEY)
     for policy in (1, 2, 40000):
         store.insert(MODULE, compiler(policy, 5))
-    return [record.payload for record in read_records(MAGIC, path_in(root).read_bytes())]
+    return [payload for payload, _ in read_records(MAGIC, path_in(root).read_bytes())]
 
 
 def written(root: Path, *records: bytes) -> Path:
