@@ -29,9 +29,8 @@ from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.dataset import MOST_QUESTIONS
-from mlgo.learn.marginal.compile_file import CompileFile
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.equations import Evidence
+from mlgo.learn.marginal.evidence import CompileFile, Evidence
 from mlgo.learn.marginal.fit import as_costs
 from mlgo.learn.marginal.loop import fit_members
 from mlgo.learn.tensorflow import import_tensorflow

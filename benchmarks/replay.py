@@ -25,7 +25,7 @@ from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
-from mlgo.learn.es.directions import Coordinates
+from mlgo.learn.es.gradient import Coordinates
 from mlgo.learn.es.loop import evolve
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy

@@ -30,10 +30,10 @@ class BehaviouralCloning:
         hidden = context.section("policy", PolicyConfig).hidden
         fresh = context.fresh(hidden)
         sections, hashes = context.imitated(config)
-        with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes) as training:
+        with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes):
             train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
             result = clone(train, validation, fresh.actions, hidden, config, context.seed)
-            training.log(result.history, "epoch")
+            context.log(result.history, "epoch")
         history = [{**record, "evaluations": 0} for record in result.history]
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):

@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.base.artifacts import CSE_EFFECTS, provenance, read_table
+from mlgo.base.artifacts import provenance
 from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
-from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit import rollout
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
-from mlgo.jit.compiler import SuperPmiSpec, compile_each
+from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.jit.outcome import CompiledUnit, Failed, Outcome
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
 from mlgo.jit.pool import LOST, ChoicePool
@@ -27,8 +26,8 @@ from mlgo.jit.rollout import ChoiceEpisode
 from mlgo.jit.state import SUBSET, Observer
 from mlgo.learn.base import SampledCompile, Trajectory
 from mlgo.learn.cloning import BCConfig, CloneData
-from mlgo.learn.context import Compiles, TrainContext
-from mlgo.learn.savings import Savings, savings
+from mlgo.learn.context import TrainContext
+from mlgo.learn.cost import CompileCounts
 from mlgo.objects.measures import relative_reward
 
 
@@ -36,6 +35,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     """Baseline, labels and compiler of a task that chooses among candidates."""
 
     kind = "choices"
+    pool: ChoicePool
 
     @cached_property
     def cse(self) -> CseConfig:
@@ -95,43 +95,16 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         if self.cse.imitate == "heuristic":
             wanted = {unit.name: unit.heuristic_choice for unit in units}
         units = [unit for unit in units if unit.name in wanted]
-        policy, orders = self.pool.policy, self.cse.orders
-        work = partial(rollout.demonstrated, policy=policy, choices=wanted, num_orders=orders, seed=self.seed)
+        orders = self.cse.orders
+        work = partial(rollout.demonstrated, policy=self.policy, choices=wanted, num_orders=orders, seed=self.seed)
         with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
-            return demonstrations(list(self.pool.pool.map(work, names_of(units), bar.update).values()))
-
-    def savings(self, split: str) -> Savings:
-        """Measured effects of candidates beside what is seen of them."""
-        changes: dict[str, dict[int, float]] = {}
-        for row in read_table(self._effects, CSE_EFFECTS).to_pylist():
-            if row["mean_change"] is not None:
-                changes.setdefault(row["unit"], {})[row["position"]] = row["mean_change"]
-        units = self.units(split)
-        found = self.pool.pool.map(compile_each, names_of(units))
-        compiled = [(unit, found[unit.name][0]) for unit in units if unit.name in found]
-        pairs = [(unit, none) for unit, none in compiled if isinstance(none, CompiledUnit)]
-        return savings(self.observer, pairs, changes, self.cse.max_effect)
-
-    @property
-    def pool(self) -> "ChoiceCompiles":
-        """Compiles of the training under way."""
-        assert isinstance(self.begun.compiles, ChoiceCompiles)
-        return self.begun.compiles
-
-    @property
-    def effects_sha256(self) -> str:
-        """Hash of the measured effects."""
-        return file_sha256(self._effects)
+            return demonstrations(list(self.pool.map(work, names_of(units), bar.update).values()))
 
     @property
     def _labels(self) -> Path:
         return self.order.home / "labels/labels.parquet"
 
-    @property
-    def _effects(self) -> Path:
-        return self.order.home / "labels/effects.parquet"
-
-    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+    def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
         return provenance(
             algorithm=self.order.learner.name,
@@ -144,46 +117,23 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         )
 
     def save_policy(self, policy: ChoicePolicy, folder: Path) -> None:
-        """Write a policy."""
         save_choice_policy(policy, folder)
-
-    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: ChoicePolicy | None) -> "ChoiceCompiles":
-        return ChoiceCompiles(self, stack.enter_context(self.open_pool()), policy or self.start, quarantine)
 
     def open_pool(self) -> ChoicePool:
         """Workers that compile; they know what earlier runs have found out."""
         known = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig))
         return ChoicePool(self.spec, self.order.workers, self.order.where, known)
 
-
-class ChoiceCompiles(Compiles[EligibleUnit]):
-    """Units under policies.
-
-    Attributes:
-        pool: runs the compiles.
-        policy: architecture of all policies, and what they see.
-
-    Args:
-        context: says what is trained.
-        pool: runs the compiles.
-        policy: architecture of all policies, and what they see.
-        quarantine: is told how compiles ended; units in it are not drawn.
-    """
-
-    def __init__(self, context: ChoiceContext, pool: ChoicePool, policy: ChoicePolicy, quarantine: Quarantine) -> None:
-        self.train, self.validation = context.train, context.validation
-        self._context, self.pool, self.policy, self._quarantine = context, pool, policy, quarantine
-        self.counts, self.num_workers = pool, pool.num_workers
+    def _open(self, stack: ExitStack) -> CompileCounts:
+        self.pool = stack.enter_context(self.open_pool())
+        return self.pool
 
     def draw(self, most: int, number: int) -> list[EligibleUnit]:
-        context = self._context
-        units = [unit for unit in self.train if unit.name not in self._quarantine]
-        return sample(units, most, context.seed, "cse", context.order.learner.name, number)
+        units = [unit for unit in self.train if unit.name not in self.quarantine]
+        return sample(units, most, self.seed, "cse", self.order.learner.name, number)
 
-    def rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool = True) -> np.ndarray:
-        """See `Compiles.rewards`."""
-        work = partial(rollout.greedy, policy=self.policy, weights=candidates)
-        found = self.pool.map(work, names_of(instances))
+    def _rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool) -> np.ndarray:
+        found = self.pool.map(partial(rollout.greedy, policy=self.policy, weights=candidates), names_of(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]
         if counted:
             self._note(instances, outcomes)
@@ -196,9 +146,9 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
     def sampled(
         self, weights: np.ndarray, instances: Sequence[EligibleUnit], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
-        context, policy = self._context, self.policy.with_weights(weights)
-        names = ("cse", context.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
-        work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=context.seed, names=names)
+        policy = self.policy.with_weights(weights)
+        names = ("cse", self.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
+        work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=self.seed, names=names)
         found = self.pool.map(work, names_of(instances))
         of_units = [found.get(unit.name, []) for unit in instances]
         outcomes = [[one.outcome for one in each] for each in of_units]
@@ -210,7 +160,7 @@ class ChoiceCompiles(Compiles[EligibleUnit]):
     def _note(self, units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> None:
         for unit, each in zip(units, outcomes, strict=True):
             for one in each or [LOST]:
-                self._quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")
+                self.quarantine.note(unit.name, f"{one.kind}: {one.message}" if isinstance(one, Failed) else "")
 
 
 def demonstrations(episodes: Sequence[Sequence[ChoiceEpisode]]) -> CloneData:

@@ -64,16 +64,34 @@ Instance = TypeVar("Instance")
 
 
 class TrainContext(ABC, Generic[Instance]):
-    """A training's surroundings before anything is compiled."""
+    """Surroundings of a training: what it reads and, within the block of `training`, its compiles and its progress.
+
+    Attributes:
+        origin: provenance; what is added within the block goes into all that the training leaves.
+        notes: JSON values of the learner that a checkpoint keeps beside its state.
+        policy: features and architecture of all policies that are compiled.
+        counts: what was asked for and what was compiled; None where nothing compiles.
+        watched: figures of the last compiles, for the log.
+    """
 
     kind: Kind
+    origin: dict[str, Any]
+    notes: dict[str, Any]
+    policy: Any
+    quarantine: Quarantine
+    progress: TrainingProgress
+    saver: BackgroundSaver
+    counts: CompileCounts | None = None
+    watched: Mapping[str, Any] = {}
+    _checkpoint: Path | None = None
+    _total: int
+    _counts_validations: bool
 
     def __init__(self, order: TrainOrder) -> None:
         self.order, self.seed = order, order.seed
         self.task: str = order.settings.value("task")
         self.baseline = order.home / "baseline"
         self.shared = shared_folder(order.work)
-        self._begun: Training[Instance] | None = None
 
     @property
     def label(self) -> str:
@@ -109,51 +127,59 @@ class TrainContext(ABC, Generic[Instance]):
     def actions(self) -> ActionSpace:
         """Action space of the start policy."""
 
+    @cached_property
+    @abstractmethod
+    def train(self) -> Sequence[Instance]:
+        """Instances to learn from."""
+
+    @cached_property
+    @abstractmethod
+    def validation(self) -> Sequence[Instance]:
+        """Instances that choose between policies."""
+
     @abstractmethod
     def fresh(self, hidden: Sequence[int]) -> Any:
-        """A policy with fresh weights.
-
-        Args:
-            hidden: units of each hidden layer.
-        """
+        """A policy with fresh weights and so many units in each hidden layer."""
 
     @abstractmethod
     def demonstrations(self, split: str, config: BCConfig) -> Any:
-        """What to imitate, as the cloning of the policies' kind takes it.
-
-        Args:
-            split: ``train`` or ``validation``.
-            config: section ``bc``.
-        """
-
-    @abstractmethod
-    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
-        """Provenance of the policy, as far as it is known beforehand."""
+        """What to imitate in a split, as the cloning of the policies' kind takes it."""
 
     @abstractmethod
     def save_policy(self, policy: Any, folder: Path) -> None:
         """Write a policy."""
 
     @abstractmethod
-    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: Any) -> "Compiles[Instance]":
+    def draw(self, most: int, number: int) -> Sequence[Instance]:
+        """Training instances that still compile, at most so many, drawn anew for each number."""
+
+    @abstractmethod
+    def sampled(
+        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
+    ) -> list[SampledCompile | None]:
+        """Compile instances under answers drawn with a policy's own probabilities.
+
+        Args:
+            weights: float32 [num_params].
+            episodes: compiles of each instance.
+            number: of the step; each draws otherwise.
+            credited: ask for the functions of the decisions, and their sizes, where the compiler tells them.
+
+        Returns:
+            Compiles of an instance one after another; None where one failed.
+        """
+
+    @abstractmethod
+    def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+        """Of the policy, as far as it is known beforehand."""
+
+    @abstractmethod
+    def _open(self, stack: ExitStack) -> CompileCounts:
         """Open what compiles; it is closed with the stack."""
 
-    @property
-    def begun(self) -> "Training[Instance]":
-        """The training that was begun.
-
-        Raises:
-            RuntimeError: none was; a learner trains within the block of `training`.
-        """
-        if self._begun is None:
-            raise RuntimeError(f"learner {self.order.learner.name} has begun no training")
-        return self._begun
-
-    def write(self, trained: Trained) -> None:
-        """Write what a training leaves to the folder of the policy."""
-        policy = replace(trained.policy, origin={**self.begun.origin, **trained.facts})
-        self.save_policy(policy, self.order.output)
-        write_history(self.order.output / "history.csv", list(trained.history))
+    @abstractmethod
+    def _rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool) -> np.ndarray:
+        """See `evaluate`; failures are counted or not."""
 
     @contextmanager
     def training(
@@ -166,8 +192,8 @@ class TrainContext(ABC, Generic[Instance]):
         sections: Mapping[str, Any] | None = None,
         hashes: Mapping[str, Any] | None = None,
         asks_again: bool = False,
-    ) -> Iterator["Training[Instance]"]:
-        """Begin to train, or go on where an earlier session was stopped.
+    ) -> Iterator[Any]:
+        """Begin to train, or go on where an earlier session was stopped: yields the state there, None for a new one.
 
         Within the block compilers are open, the cost is recorded, and progress is shown. Data that the training needs
         should be read before: mistakes in them then end it before a compiler starts.
@@ -183,126 +209,41 @@ class TrainContext(ABC, Generic[Instance]):
             asks_again: whether a resumed training asks for the compiles of earlier steps again. Failures are then
                 counted anew, and those of validations, which it does not ask for again, are not counted.
         """
-        order = self.order
-        origin = self.origin(sections or {order.learner.name: self.config.model_dump()}, hashes or {})
-        code = file_sha256(Path(inspect.getfile(type(order.learner))))
-        path = checkpoint_path(self.shared / "checkpoints", self.label, [origin, code])
+        order, learner = self.order, self.order.learner
+        self.origin = self._provenance(sections or {learner.name: self.config.model_dump()}, hashes or {})
+        code = file_sha256(Path(inspect.getfile(type(learner))))
+        path = checkpoint_path(self.shared / "checkpoints", self.label, [self.origin, code])
+        self._checkpoint = path if states else None
+        self._total, self._counts_validations = total, not asks_again
         state, extra = load_state(path, *states)
         if state is not None:
-            self.end_if_pruned(state.history, total)
+            self._end_if_pruned(state.history)
         extra = extra or {}
+        self.notes = extra.get("notes", {})
         failures = getattr(self.config, "quarantine_after", _QUARANTINE_AFTER)
-        quarantine = Quarantine(int(failures), None if asks_again else extra.get("failures"))
+        self.quarantine = Quarantine(int(failures), None if asks_again else extra.get("failures"))
         with ExitStack() as stack:
-            saver = stack.enter_context(BackgroundSaver())
-            opened = self._opened(stack, quarantine, policy) if self.compiles else Compiles[Instance]()
-            cost = TrainingCost(path.stem, opened.num_workers)
+            self.saver = stack.enter_context(BackgroundSaver())
+            if self.compiles:
+                self.policy = policy or self.start
+                self.counts = self._open(stack)
+            cost = TrainingCost(path.stem, self.counts.num_workers if self.counts else 1)
             stack.enter_context(
-                recorded_cost(order.work, self.label, cost, opened.counts, state is not None, order.started)
+                recorded_cost(order.work, self.label, cost, self.counts, state is not None, order.started)
             )
             board = order.work / "tensorboard" / self.label
-            progress = stack.enter_context(TrainingProgress(board, total, state.done if state else 0, unit))
-            stack.enter_context(quarantine.explaining())
-            self._begun = Training(
-                self,
-                opened,
-                state,
-                extra.get("notes", {}),
-                origin,
-                progress,
-                saver,
-                quarantine,
-                path if states else None,
-                not asks_again,
-                total,
-            )
-            yield self._begun
-
-    def end_if_pruned(self, history: Sequence[Mapping[str, Any]], total: int) -> None:
-        """End a trial whose rewards stay below its limits; it leaves its history up to there."""
-        limits = self.order.limits
-        step = limits.missed(history, total)
-        if step is not None:
-            write_history(self.order.output / "history.csv", [dict(one) for one in history[: step + 1]])
-            raise TrialPruned(limits.reason(history, step))
-
-
-class Compiles(Generic[Instance]):
-    """Instances of a task under policies; this class itself has none, for learners that compile nothing.
-
-    Attributes:
-        counts: what was asked for and what was compiled; None where nothing compiles.
-        watched: figures of the last compiles, for the log.
-    """
-
-    train: Sequence[Instance] = ()
-    validation: Sequence[Instance] = ()
-    num_workers: int = 1
-    counts: CompileCounts | None = None
-    watched: Mapping[str, Any] = {}
-
-    def draw(self, most: int, number: int) -> Sequence[Instance]:
-        """Training instances that still compile, at most so many, drawn anew for each number."""
-        raise NotImplementedError
-
-    def rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool = True) -> np.ndarray:
-        """See `Training.evaluate`; failures are counted or not."""
-        raise NotImplementedError
-
-    def sampled(
-        self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
-    ) -> list[SampledCompile | None]:
-        """Compile instances under answers drawn with a policy's own probabilities.
-
-        Args:
-            weights: float32 [num_params].
-            instances: what to compile.
-            episodes: compiles of each.
-            number: of the step; each draws otherwise.
-            credited: tell the functions of the decisions, and their sizes, where the compiler does.
-
-        Returns:
-            Compiles of an instance one after another; None where one failed.
-        """
-        raise NotImplementedError
-
-
-@dataclass
-class Training(Generic[Instance]):
-    """A training under way: compiles, checkpoints, progress.
-
-    Attributes:
-        compiles: of the context's kind, with more than all kinds share.
-        state: where an earlier session stopped; None for a new training.
-        notes: JSON values of the learner that a checkpoint keeps beside its state.
-        origin: provenance; what is added goes into all that the training leaves.
-        checkpoint: file of states; None for a training without.
-    """
-
-    context: TrainContext[Instance]
-    compiles: Compiles[Instance]
-    state: Any
-    notes: dict[str, Any]
-    origin: dict[str, Any]
-    progress: TrainingProgress
-    saver: BackgroundSaver
-    quarantine: Quarantine
-    checkpoint: Path | None
-    counts_validations: bool
-    total: int
+            self.progress = stack.enter_context(TrainingProgress(board, total, state.done if state else 0, unit))
+            stack.enter_context(self.quarantine.explaining())
+            yield state
 
     def evaluate(self, candidates: np.ndarray, instances: Sequence[Instance]) -> np.ndarray:
-        """Rewards of candidates.
-
-        Args:
-            candidates: float32 [num_candidates, num_params].
-            instances: what to compile.
+        """Rewards of candidates, float32 [num_candidates, num_params].
 
         Returns:
             float64 [num_candidates, num_instances], shares of the heuristic's score; NaN where a compile failed.
         """
         with self.saver.writing_allowed():  # most of this is waiting for compilers
-            return self.compiles.rewards(candidates, instances)
+            return self._rewards(candidates, instances, True)
 
     def validate(self, weights: np.ndarray) -> np.ndarray:
         """Rewards of policies on the validation instances.
@@ -315,23 +256,22 @@ class Training(Generic[Instance]):
             who breaks code must not look better.
         """
         with self.saver.writing_allowed():
-            instances = self.compiles.validation
-            rewards = self.compiles.rewards(np.atleast_2d(weights), instances, self.counts_validations)
+            rewards = self._rewards(np.atleast_2d(weights), self.validation, self._counts_validations)
         return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
 
     def after(self, state: State) -> None:
-        """Keep a state, and show how far the training is.
+        """Save a state, and show how far the training is.
 
         The log of the work folder gets the last record of the history, the compiles so far and what was watched.
 
         Raises:
             TrialPruned: this is a trial of a study, and others were better at this step.
         """
-        if self.checkpoint is not None:
-            save_state(state, self.checkpoint, {"failures": self.quarantine.state(), "notes": self.notes})
-        figures, elapsed = dict(self.compiles.watched), self.progress.elapsed_s
+        if self._checkpoint is not None:
+            save_state(state, self._checkpoint, {"failures": self.quarantine.state(), "notes": self.notes})
+        figures, elapsed = dict(self.watched), self.progress.elapsed_s
         shown: dict[str, Any] = {"best": f"{state.best_reward:+.4f}"}
-        if (counts := self.compiles.counts) is not None:
+        if (counts := self.counts) is not None:
             hits = counts.num_asked - counts.num_compiled
             figures |= {
                 "compiles": counts.num_compiled,
@@ -343,9 +283,23 @@ class Training(Generic[Instance]):
             }
             shown |= {"compiles": counts.num_compiled, "recalled": figures["recalled_share"]}
         self.progress.advance(state.done, {**state.history[-1], **figures}, **shown)
-        self.context.end_if_pruned(state.history, self.total)
+        self._end_if_pruned(state.history)
 
     def log(self, history: Sequence[Mapping[str, Any]], step: str) -> None:
         """Log a history that is known as a whole; ``step`` is what counts its records."""
         for record in history:
             self.progress.advance(int(record[step]), dict(record))
+
+    def write(self, trained: Trained) -> None:
+        """Write what a training leaves to the folder of the policy."""
+        policy = replace(trained.policy, origin={**self.origin, **trained.facts})
+        self.save_policy(policy, self.order.output)
+        write_history(self.order.output / "history.csv", list(trained.history))
+
+    def _end_if_pruned(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """End a trial whose rewards stay below its limits; it leaves its history up to there."""
+        limits = self.order.limits
+        step = limits.missed(history, self._total)
+        if step is not None:
+            write_history(self.order.output / "history.csv", [dict(one) for one in history[: step + 1]])
+            raise TrialPruned(limits.reason(history, step))

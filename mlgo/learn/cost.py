@@ -23,6 +23,9 @@ class CompileCounts(Protocol):
     num_asked: int
     num_compiled: int
 
+    @property
+    def num_workers(self) -> int: ...
+
 
 @dataclass(frozen=True)
 class TrainingCost:

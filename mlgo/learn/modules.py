@@ -15,11 +15,10 @@ from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError
-from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, episode_reader
-from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.episodes import Episode, Read, compile_episodes
+from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.training import (
     candidate_rewards,
     load_start,
@@ -36,9 +35,10 @@ from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.learn.base import SampledCompile, Trained, Trajectory
 from mlgo.learn.cloning import BCConfig, CloneData
-from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.context import TrainContext, TrainOrder
+from mlgo.learn.cost import CompileCounts
 from mlgo.learn.dataset import check_trace, clone_data
-from mlgo.objects.measures import Measure, get_measure
+from mlgo.objects.measures import get_measure
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -51,10 +51,13 @@ class ModuleContext(TrainContext[ScoredModule]):
     """Corpus and baseline of a task of LLVM's, its compiler, and the policy to go on from."""
 
     kind = "modules"
+    host: CompileHost
+    bitcode: Mapping[str, Path]
 
     def __init__(self, order: TrainOrder) -> None:
         super().__init__(order)
         self.corpus = order.home / "corpus"
+        self._drawn: tuple[tuple[int, int], list[ScoredModule]] | None = None
 
     @cached_property
     def start(self) -> Policy:
@@ -107,13 +110,13 @@ class ModuleContext(TrainContext[ScoredModule]):
             trace, vocabulary = trace_of_languages(trace, vocabulary, self.corpus, self.order.languages)
         return trace, normalisation(vocabulary, units)
 
-    @cached_property
-    def _whole_trace(self) -> pa.Table:
-        return read_table(self._trace_path)
-
     @property
     def _trace_path(self) -> Path:
         return self.baseline / "trace.parquet"
+
+    @cached_property
+    def _whole_trace(self) -> pa.Table:
+        return read_table(self._trace_path)
 
     def check_trace(self, normalise: Scaling) -> None:
         """Refuse a trace of another task, or with other features; see `check_trace`."""
@@ -160,7 +163,7 @@ class ModuleContext(TrainContext[ScoredModule]):
     def _copies(self) -> Copies | None:
         return needed_copies(self.compile, self.baseline)
 
-    def origin(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
+    def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         learner = {"algorithm": self.order.learner.name, "seed": self.seed, **sections}
         if self.order.languages:
             learner["languages"] = list(self.order.languages)
@@ -176,91 +179,64 @@ class ModuleContext(TrainContext[ScoredModule]):
     def write(self, trained: Trained) -> None:
         super().write(trained)
         if self.compiles:
-            rows = self.begun.quarantine.rows()
-            write_rows(self.order.output / "failures.parquet", rows, FAILURES, self.begun.origin)
+            write_rows(self.order.output / "failures.parquet", self.quarantine.rows(), FAILURES, self.origin)
 
-    def _opened(self, stack: ExitStack, quarantine: Quarantine, policy: Policy | None) -> Compiles[ScoredModule]:
-        bitcode = unpack_bitcode(
-            self.corpus, [one.module for one in (*self.train, *self.validation)], self.shared / "bitcode"
+    def _open(self, stack: ExitStack) -> CompileCounts:
+        modules = [one.module for one in (*self.train, *self.validation)]
+        self.bitcode = unpack_bitcode(self.corpus, modules, self.shared / "bitcode")
+        workers, where = self.order.workers, self.order.where
+        self.host = stack.enter_context(
+            CompileHost(self.toolchain, self.task, self.compile, workers, self.trees, self._copies, where)
         )
-        order = self.order
-        host = CompileHost(
-            self.toolchain, self.task, self.compile, order.workers, self.trees, self._copies, workers=order.where
-        )
-        return ModuleCompiles(self, stack.enter_context(host), policy or self.start, bitcode, quarantine)
-
-
-class ModuleCompiles(Compiles[ScoredModule]):
-    """Modules under policies."""
-
-    def __init__(
-        self,
-        context: ModuleContext,
-        host: CompileHost,
-        policy: Policy,
-        bitcode: Mapping[str, Path],
-        quarantine: Quarantine,
-    ) -> None:
-        self.train, self.validation = context.train, context.validation
-        self.host, self.policy, self.bitcode = host, policy, bitcode
-        self.counts, self.num_workers = host, host.num_workers
-        self._context, self._quarantine = context, quarantine
-        self._drawn: tuple[tuple[int, int], list[ScoredModule]] | None = None
+        return self.host
 
     @property
-    def fit(self) -> list[ScoredModule]:
+    def compiling(self) -> list[ScoredModule]:
         """Training modules that still compile."""
-        return [one for one in self.train if one.module.key not in self._quarantine]
+        return [one for one in self.train if one.module.key not in self.quarantine]
 
     def draw(self, most: int, number: int, by_project: bool = False) -> list[ScoredModule]:
-        """See `Compiles.draw`; projects take turns, or all modules are alike."""
+        """See `TrainContext.draw`; projects take turns, or all modules are alike."""
         if self._drawn is None or self._drawn[0] != (most, number):  # the same to a step, whatever fails meanwhile
-            context, fit = self._context, self.fit
-            projects = [one.module.project for one in fit] if by_project else None
-            names = context.order.learner.name, "modules", number
-            self._drawn = (most, number), sample(fit, most, context.seed, *names, turns=projects)
+            modules = self.compiling
+            projects = [one.module.project for one in modules] if by_project else None
+            names = self.order.learner.name, "modules", number
+            self._drawn = (most, number), sample(modules, most, self.seed, *names, turns=projects)
         return self._drawn[1]
 
-    def rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool = True) -> np.ndarray:
-        """See `Compiles.rewards`."""
-        objective, quarantine = self._context.objective, self._quarantine if counted else None
-        return candidate_rewards(self.host, self.policy, candidates, instances, self.bitcode, objective, quarantine)
+    def _rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool) -> np.ndarray:
+        quarantine = self.quarantine if counted else None
+        return candidate_rewards(
+            self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine
+        )
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
-        seed, learner = self._context.seed, self._context.order.learner.name
-        rng = generator(seed, learner, "luck", number)
-        policy, read = self.policy.with_weights(weights), self._sampled
-        return sample_episodes(
-            self.host, policy, instances, self.bitcode, read, self._quarantine, episodes, rng, with_credit=credited
-        )
+        rng = generator(self.seed, self.order.learner.name, "luck", number)
+        policy, measure = self.policy.with_weights(weights), get_measure(self.objective)
 
-    def recorded(self, jobs: Sequence[CompileJob], read: Callable[[str, Any], Read], label: str) -> list[Read | None]:
-        """Do recorded jobs, and count their failures; see `compile_episodes`."""
-        return compile_episodes(self.host, jobs, read, label, self._quarantine.note)
+        def read(module: str, result: CompileResult) -> SampledCompile:
+            score, baseline = result.score(self.objective), self._baselines[module]
+            reward = measure.reward(np.array(score), np.array(baseline))
+            return SampledCompile(float(reward), tuple(self.trajectories(module, result)))
+
+        return sample_episodes(
+            self.host, policy, instances, self.bitcode, read, self.quarantine, episodes, rng, with_credit=credited
+        )
 
     def trajectories(self, module: str, result: CompileResult) -> list[Trajectory]:
         """What a compile of a training module teaches: of the module as a whole, or of its functions."""
-        baseline, offset = self._baselines[module], self._measure.offset
+        baseline, offset = self._baselines[module], get_measure(self.objective).offset
         return [
             Trajectory(module, one.inputs, one.answers, one.reward(baseline, offset), one.credit, one.function)
             for one in self._read(module, result)
         ]
 
-    def _sampled(self, module: str, result: CompileResult) -> SampledCompile:
-        score, baseline = result.score(self._context.objective), self._baselines[module]
-        reward = self._measure.reward(np.array(score), np.array(baseline))
-        return SampledCompile(float(reward), tuple(self.trajectories(module, result)))
-
-    @property
-    def _measure(self) -> Measure:
-        return get_measure(self._context.objective)
-
     @cached_property
     def _baselines(self) -> Mapping[str, float]:
-        return baselines(self.train, self._context.objective)
+        return baselines(self.train, self.objective)
 
     @cached_property
     def _read(self) -> Callable[[str, CompileResult], list[Episode]]:
-        return episode_reader(self.policy, self._context.objective, self._context.baseline)
+        return episode_reader(self.policy, self.objective, self.baseline)

@@ -24,7 +24,7 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Quirks
-from mlgo.learn.es.rewards import mean_over_common
+from mlgo.learn.es.loop import mean_over_common
 from mlgo.objects.measures import scores_of
 from tests.conftest import almost
 from tests.fakes.policies import linear_policy

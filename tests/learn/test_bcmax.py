@@ -19,7 +19,6 @@ from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import Binary
 from mlgo.learn.base import Trajectory
 from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed, variants
-from mlgo.learn.bcmax.fit import Fit, fit
 from mlgo.learn.bcmax.loop import (
     HEURISTIC,
     STATES,
@@ -31,9 +30,9 @@ from mlgo.learn.bcmax.loop import (
     mean_reward,
 )
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.cloning import CloneData
+from mlgo.learn.cloning import CloneData, Fit, fit
 from mlgo.learn.dataset import question_weights
-from mlgo.learn.modules import ModuleCompiles
+from mlgo.learn.modules import ModuleContext
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
@@ -307,8 +306,8 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
 def test_compiles_become_trajectories_by_hand():
     inputs, answers = np.zeros((2, 1), np.float16), np.array([0, 1], np.uint8)
     episodes = [Episode("m", inputs, answers, 150.0, ""), Episode("n", inputs, answers, 30.0, "")]
-    compiles = object.__new__(ModuleCompiles)
-    compiles._context = SimpleNamespace(objective="text_bytes")
+    compiles = object.__new__(ModuleContext)
+    compiles.compile = SimpleNamespace(objective="text_bytes")
     compiles._baselines, compiles._read = {"m": 200.0, "n": 20.0}, lambda module, result: [result]
     first, second = (one for each in episodes for one in compiles.trajectories(each.module, each))
     assert (first.module, first.reward) == ("m", 0.25)
@@ -352,7 +351,7 @@ import numpy as np
 from mlgo.errors import TrainingError
 from mlgo.host.actions import Binary, Subset
 from mlgo.learn.cloning import CloneData
-from mlgo.learn.bcmax.fit import fit, measure
+from mlgo.learn.cloning import fit, measure
 from mlgo.policy.network import Architecture
 
 rng = np.random.default_rng(0)

@@ -16,9 +16,9 @@ from mlgo.jit.policy import ChoicePolicy
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.rollout import ChoiceEpisode, play
 from mlgo.jit.state import Choice, Observer, columns_for
-from mlgo.learn.choices import ChoiceCompiles, demonstrations, results, sampled_compiles
+from mlgo.learn.choices import ChoiceContext, demonstrations, results, sampled_compiles
 from mlgo.learn.cloning import BCConfig
-from mlgo.learn.savings import fit_savings, savings
+from mlgo.learn.marginal.savings import fit_savings, savings
 from tests.jit.additive import NAMES, OBSERVER, AdditiveCompiler, AdditiveSpec
 
 UNIT = EligibleUnit("u", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
@@ -132,18 +132,19 @@ def test_units_that_keep_failing_are_no_longer_drawn():
     units = [EligibleUnit(f"u{i}", "train", 2, 100.0, 98.0, (0,)) for i in range(3)]
     policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [3], np.random.default_rng(0))
     order = SimpleNamespace(learner=SimpleNamespace(name="es"))
-    context = SimpleNamespace(train=units, validation=units[:1], seed=0, order=order)
-    quarantine = Quarantine(4)
+    context = object.__new__(ChoiceContext)
+    context.train, context.validation, context.seed, context.order = units, units[:1], 0, order
+    context.policy, context.quarantine = policy, Quarantine(4)
     choices = [choice for size in (1, 2) for choice in itertools.permutations(range(2), size)]
     failing = frozenset(("u1", choice) for choice in choices)  # it compiles without elimination only
     with ChoicePool(AdditiveSpec({f"u{i}": ((5, 1), (1, 2)) for i in range(3)}, failing), 1) as pool:
-        compiles = ChoiceCompiles(context, pool, policy, quarantine)
+        context.pool = pool
         weights = np.zeros((3, policy.architecture.num_params), np.float32)
         for counted in (True, False):
-            rewards = compiles.rewards(weights, compiles.draw(3, 0), counted)
+            rewards = context._rewards(weights, context.draw(3, 0), counted)
             assert np.isnan(rewards).tolist() == [[False, True, False]] * 3
-            assert compiles.draw(3, 0) == units
-        assert quarantine.state()["u1"] == {"compiles": 3, "failures": 3, "reason": "jit_error: it was to fail"}
-        compiles.sampled(np.ones(policy.architecture.num_params, np.float32), units, 8, 0, False)
-    assert quarantine.state()["u0"]["failures"] == 0
-    assert compiles.draw(3, 0) == [units[0], units[2]]
+            assert context.draw(3, 0) == units
+        assert context.quarantine.state()["u1"] == {"compiles": 3, "failures": 3, "reason": "jit_error: it was to fail"}
+        context.sampled(np.ones(policy.architecture.num_params, np.float32), units, 8, 0, False)
+    assert context.quarantine.state()["u0"]["failures"] == 0
+    assert context.draw(3, 0) == [units[0], units[2]]

@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.es.directions import Coordinates
+from mlgo.learn.es.gradient import Coordinates
 from mlgo.learn.es.loop import STATES, EsState, evolve
 from tests.conftest import REPOSITORY
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.config import load_config
-from mlgo.learn.es.directions import Directions
-from mlgo.learn.es.gradient import centred_ranks, estimate_gradient, monte_carlo, ridge
+from mlgo.learn.es.gradient import Directions, centred_ranks, estimate_gradient, monte_carlo, ridge
 from tests.conftest import REPOSITORY
 
 Antithetic, Forward = (partial(Directions, antithetic=both) for both in (True, False))
@@ -157,7 +156,7 @@ def test_top_directions_are_those_with_the_best_candidates(gradient):
 def test_monte_carlo_does_without_scikit_learn():
     program = (
         "import sys, numpy as np\n"
-        "from mlgo.learn.es.directions import Directions\n"
+        "from mlgo.learn.es.gradient import Directions\n"
         "from mlgo.learn.es.gradient import monte_carlo, ridge\n"
         "monte_carlo(Directions(np.eye(2), True), np.arange(4.0), 1.0)\n"
         "assert not {'sklearn', 'scipy'} & set(sys.modules)\n"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.learn.es.rewards import mean_improvement, mean_over_common, reward_figures
+from mlgo.learn.es.loop import mean_improvement, mean_over_common, reward_figures
 
 NAN = np.nan
 

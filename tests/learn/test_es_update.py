@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.config import load_config
-from mlgo.learn.es.directions import Directions
-from mlgo.learn.es.gradient import AdamState, TrustRegionState, adam_step, fit_slope, trust_region_step
+from mlgo.learn.es.gradient import AdamState, Directions, TrustRegionState, adam_step, fit_slope, trust_region_step
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es

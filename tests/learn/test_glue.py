@@ -1,8 +1,6 @@
 """What the driver and the contexts must see to for every learner; instances are numbers, rewards a formula."""
 
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +13,7 @@ from mlgo.host.actions import Subset
 from mlgo.learn.base import SampledCompile, State, Trajectory
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.context import Compiles, TrainContext, TrainOrder
+from mlgo.learn.context import TrainContext, TrainOrder
 from mlgo.learn.cost import read_cost
 from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal.loop import MarginalState
@@ -41,27 +39,32 @@ class ToyPolicy:
         return replace(self, weights=weights.astype(np.float32))
 
 
-class ToyCompiles(Compiles[float]):
+class ToyContext(TrainContext[float]):
     """Rewards of training instances fall with the weights; the second validation is the best one, whatever they are."""
 
-    def __init__(self, failing: tuple[float, ...] = ()) -> None:
-        self.train, self.validation, self.failing = TRAIN, VALIDATION, failing
+    kind = "choices"
+    train, validation, actions = TRAIN, VALIDATION, Subset()
+    start = ToyPolicy(np.ones(SHAPE.num_params, np.float32))
+
+    def __init__(self, order, failing=()):
+        super().__init__(order)
+        self.failing = failing
         self.trained_on: set[float] = set()
         self.validated: list[np.ndarray] = []
+
+    def fresh(self, hidden):
+        return self.start
+
+    def demonstrations(self, split, config):
+        raise NotImplementedError
+
+    def save_policy(self, policy, folder):
+        write_json(folder / "policy.json", {"weights": policy.weights.tolist(), "provenance": policy.origin})
 
     def draw(self, most, number):
         return self.train[:most]
 
-    def rewards(self, candidates, instances, counted=True):
-        self.trained_on |= set(instances) - set(VALIDATION)
-        rewards = np.repeat(-np.abs(candidates).sum(axis=1)[:, None], len(instances), axis=1)
-        if tuple(instances) == VALIDATION:
-            rewards[:] = PLANNED[len(self.validated)]
-            self.validated.append(candidates[0])
-        rewards[:, [one in self.failing for one in instances]] = np.nan
-        return rewards
-
-    def sampled(self, weights, instances, episodes, number, credited):
+    def sampled(self, weights, instances, episodes, number, credited=False):
         self.trained_on |= set(instances)
         rng = np.random.default_rng(number)
         compiles = []
@@ -72,36 +75,20 @@ class ToyCompiles(Compiles[float]):
                 compiles.append(SampledCompile(float(reward), (Trajectory(str(one), inputs, answers, float(reward)),)))
         return compiles
 
-
-class ToyContext(TrainContext[float]):
-    kind = "choices"
-
-    def __init__(self, order, failing=()):
-        super().__init__(order)
-        self.toy = ToyCompiles(failing)
-
-    @cached_property
-    def start(self):
-        return ToyPolicy(np.ones(SHAPE.num_params, np.float32))
-
-    @property
-    def actions(self):
-        return Subset()
-
-    def fresh(self, hidden):
-        return self.start
-
-    def demonstrations(self, split, config):
-        raise NotImplementedError
-
-    def origin(self, sections, hashes):
+    def _provenance(self, sections, hashes):
         return {"algorithm": self.order.learner.name, **sections}
 
-    def save_policy(self, policy, folder):
-        write_json(folder / "policy.json", {"weights": policy.weights.tolist(), "provenance": policy.origin})
+    def _open(self, stack):
+        return None
 
-    def _opened(self, stack: ExitStack, quarantine, policy):
-        return self.toy
+    def _rewards(self, candidates, instances, counted):
+        self.trained_on |= set(instances) - set(VALIDATION)
+        rewards = np.repeat(-np.abs(candidates).sum(axis=1)[:, None], len(instances), axis=1)
+        if tuple(instances) == VALIDATION:
+            rewards[:] = PLANNED[len(self.validated)]
+            self.validated.append(candidates[0])
+        rewards[:, [one in self.failing for one in instances]] = np.nan
+        return rewards
 
 
 def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> TrainOrder:
@@ -116,7 +103,7 @@ def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
     context = ToyContext(order(tmp_path, learner))
     trained = context.order.learner.train(context)
     context.write(trained)
-    validated = context.toy.validated
+    validated = context.validated
     assert len(validated) == 5  # the start, and after each of four steps
     assert not np.array_equal(validated[1], validated[4])  # or this would show nothing
     assert trained.facts["validation_reward"] == -0.125
@@ -130,14 +117,14 @@ def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
 def test_training_sees_training_instances_alone(tmp_path, learner):
     context = ToyContext(order(tmp_path, learner))
     context.order.learner.train(context)
-    assert context.toy.trained_on == set(TRAIN[:2])
+    assert context.trained_on == set(TRAIN[:2])
 
 
 def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
     context = ToyContext(order(tmp_path, "es"), failing=(VALIDATION[1],))
-    with context.training(1, "step") as training:
-        one = training.validate(np.ones(SHAPE.num_params, np.float32))
-        several = training.validate(np.ones((3, SHAPE.num_params), np.float32))
+    with context.training(1, "step"):
+        one = context.validate(np.ones(SHAPE.num_params, np.float32))
+        several = context.validate(np.ones((3, SHAPE.num_params), np.float32))
     assert one.tolist() == [-0.5, -1.0]
     assert several.tolist() == [[-0.125, -1.0]] * 3
 
@@ -145,23 +132,23 @@ def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
 def test_a_stopped_training_goes_on_with_what_it_knew(tmp_path):
     short = ToyContext(order(tmp_path / "stopped", "es", generations=4))
     with pytest.raises(KeyboardInterrupt):
-        rewards, asked = short.toy.rewards, []
+        rewards, asked = short._rewards, []
 
-        def interrupted(candidates, instances, counted=True):
+        def interrupted(candidates, instances, counted):
             asked.append(instances)
             if len(asked) == 5:
                 raise KeyboardInterrupt
             return rewards(candidates, instances, counted)
 
-        short.toy.rewards = interrupted
+        short._rewards = interrupted
         short.order.learner.train(short)
     resumed = ToyContext(order(tmp_path / "stopped", "es", generations=4))
-    resumed.toy.validated = short.toy.validated[:2]  # what was planned goes on where it was
+    resumed.validated = short.validated[:2]  # what was planned goes on where it was
     calm = ToyContext(order(tmp_path / "calm", "es", generations=4))
     found, wanted = (one.order.learner.train(one) for one in (resumed, calm))
     assert found.history == wanted.history
     assert found.policy.weights.tolist() == wanted.policy.weights.tolist()
-    assert [len(one.toy.validated) for one in (resumed, calm)] == [5, 5]
+    assert [len(one.validated) for one in (resumed, calm)] == [5, 5]
 
 
 @pytest.mark.parametrize(("learner", "task"), [("bcmax", "jit-cse"), ("sb3", "inline-size")])
@@ -283,15 +270,15 @@ def test_failures_are_counted_over_sessions_or_asked_for_again(tmp_path, asks_ag
     for session in range(2):
         context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
         context.host.failing.add("checked/m0.c")
-        with context.training(3, "step", (State,), asks_again=asks_again) as training:
-            assert (training.quarantine.state() == {}) == (asks_again or session == 0)
-            assert (training.state is None) == (session == 0)
-            assert training.validate(context.start.weights).tolist() == [-1.0, -0.5, -0.5]
-            assert ("checked/m0.c" in training.quarantine.state()) != asks_again
+        with context.training(3, "step", (State,), asks_again=asks_again) as state:
+            assert (context.quarantine.state() == {}) == (asks_again or session == 0)
+            assert (state is None) == (session == 0)
+            assert context.validate(context.start.weights).tolist() == [-1.0, -0.5, -0.5]
+            assert ("checked/m0.c" in context.quarantine.state()) != asks_again
             if session:
-                assert asks_again or training.quarantine.state()["checked/m0.c"]["failures"] == 2
-                assert training.state.done == 1
-            training.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
+                assert asks_again or context.quarantine.state()["checked/m0.c"]["failures"] == 2
+                assert state.done == 1
+            context.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
     cost = read_cost(tmp_path / "es-s0-work", "es-s0")
     assert (cost.sessions, cost.evaluations, cost.compiles, cost.complete) == (2, 6, 6, True)
 
@@ -307,11 +294,11 @@ def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
     monkeypatch.setattr("mlgo.learn.context.TrainingProgress", Watched)
     write_home(tmp_path / "home")
     context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
-    with context.training(2, "step") as training:
-        training.validate(context.start.weights)
+    with context.training(2, "step"):
+        context.validate(context.start.weights)
         context.host.num_compiled = 2  # one was known
-        training.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
-        training.log([{"epoch": 2.0, "loss": 0.25}], "epoch")
+        context.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
+        context.log([{"epoch": 2.0, "loss": 0.25}], "epoch")
     (step, record, shown), last = logged
     assert (step, record["evaluations"], record["compiles"], record["cache_hits"]) == (1, 3, 2, 1)
     assert record["recalled_share"] == pytest.approx(1 / 3)

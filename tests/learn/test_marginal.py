@@ -14,11 +14,9 @@ from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.cloning import CloneData
-from mlgo.learn.marginal.compile_file import ArrayFile, CompileFile
-from mlgo.learn.marginal.equations import EquationFile, Evidence, join
+from mlgo.learn.marginal.evidence import ArrayFile, CompileFile, EquationFile, Evidence, join
 from mlgo.learn.marginal.fit import fit_costs
-from mlgo.learn.marginal.loop import MarginalState, learn_costs
-from mlgo.learn.marginal.start import heuristic_evidence
+from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from tests.fakes.scores import scores
@@ -205,11 +203,11 @@ import numpy as np
 from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
 from mlgo.learn.cloning import CloneData
-from mlgo.learn.marginal.compile_file import CompileFile
-from mlgo.learn.marginal.equations import EquationFile, Evidence
+from mlgo.learn.marginal.evidence import CompileFile
+from mlgo.learn.marginal.evidence import EquationFile, Evidence
 from mlgo.learn.marginal.fit import as_costs, as_policy, fit_costs
 from mlgo.learn.marginal.loop import learn_costs
-from mlgo.learn.marginal.start import sure_clones
+from mlgo.learn.marginal.loop import sure_clones
 from mlgo.learn.marginal.fit import _CostNetwork
 from mlgo.policy.network import Architecture, logits
 from mlgo.evaluate.episodes import Inlined

@@ -22,8 +22,7 @@ from mlgo.learn.ppo.advantages import (
 )
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES, optimise
-from mlgo.learn.ppo.network import ActorCritic, forward, soften
-from mlgo.learn.ppo.update import Batch, ClippedUpdate, approximate_kl, clipped_surrogate
+from mlgo.learn.ppo.update import ActorCritic, Batch, ClippedUpdate, approximate_kl, clipped_surrogate, forward, soften
 from mlgo.policy.network import Architecture, logits
 
 CONFIG = PPOConfig(

@@ -15,7 +15,7 @@ from mlgo.evaluate import CompileOutcome
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.learn.context import TrainOrder
-from mlgo.learn.modules import ModuleCompiles, ModuleContext
+from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.vocabulary import build_vocabulary
@@ -146,9 +146,9 @@ class ToyModules(ModuleContext):
     def start(self) -> Policy:
         return Policy("inline-size", self.normalise, Architecture((2, 1)), np.array([1.0, -0.5, 0.25], np.float32))
 
-    def _opened(self, stack, quarantine, policy):
-        bitcode = {one.module.key: Path("none") for one in (*self.train, *self.validation)}
-        return ModuleCompiles(self, self.host, policy or self.start, bitcode, quarantine)
+    def _open(self, stack):
+        self.bitcode = {one.module.key: Path("none") for one in (*self.train, *self.validation)}
+        return self.host
 
 
 @dataclass(frozen=True)

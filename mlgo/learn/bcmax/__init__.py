@@ -15,11 +15,9 @@ from mlgo.evaluate.baseline_modules import baselines
 from mlgo.evaluate.episodes import best_of_each, episodes_hash
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained, Trajectory
-from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.learn.bcmax.explorers import CompiledRollouts, explorers, load_earlier
-from mlgo.learn.bcmax.fit import Fit, fit
+from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts, explorers, load_earlier
 from mlgo.learn.bcmax.loop import STATES, heuristic_trajectories, imitate_best, keep_best
-from mlgo.learn.cloning import CloneData
+from mlgo.learn.cloning import CloneData, Fit, fit
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
 
@@ -60,8 +58,8 @@ class BestClone:
             epochs = config.clone_epochs if weights is None else config.epochs
             return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
 
-        with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as training:
-            notes, state = training.notes, training.state
+        with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as state:
+            notes = context.notes
             if state is None and config.use_trees and context.trees is not None:
                 remembered = best_of_each(
                     context.trees, [one.module for one in context.train], start, context.objective
@@ -74,13 +72,13 @@ class BestClone:
                 ]
                 known = keep_best(known or {}, found)
             rollouts = CompiledRollouts(
-                training,
+                context,
                 explorers=lambda policy, number: explorers(policy, earlier, config, context.seed, number),
                 num_evaluations=state.history[-1]["evaluations"] if state else 0,
             )
             weights = start.weights if architecture == start.architecture else None
-            state = imitate_best(weights, known, rollouts, clone, config, state, training.after)
-            training.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
+            state = imitate_best(weights, known, rollouts, clone, config, state, context.after)
+            context.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
         return Trained(blank.with_weights(state.best), state.history)
 
 

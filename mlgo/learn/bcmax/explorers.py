@@ -1,22 +1,70 @@
-"""What a round explores with: references and earlier policies at first, then variants of the current policy."""
+"""Settings, and what a round explores with: references and earlier policies at first, then variants of the policy."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import AfterValidator, Field
 
+from mlgo.base.config import Positive, PositiveFloat, Section, Share, unique
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
 from mlgo.evaluate import CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.episodes import compile_episodes
 from mlgo.host.tasks.task import Advisor, get_task
 from mlgo.learn.base import Trajectory
-from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.learn.context import Training
-from mlgo.learn.modules import ModuleCompiles
+from mlgo.learn.modules import ModuleContext
 from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
+
+
+class BCMaxConfig(Section):
+    """Behavioural cloning of the best known trajectory of each module, again and again (BC-Max)."""
+
+    rounds: Annotated[int, Field(ge=0)]
+    """Rounds of exploring, keeping what was best, and cloning it."""
+    hidden: list[Positive]
+    """Units of each hidden layer of the clone; where the start policy has other ones, it starts from fresh weights."""
+    clone_epochs: Positive
+    """Passes over the heuristic's own trajectories with which a clone from fresh weights begins."""
+    flipped: Annotated[int, Field(ge=0)]
+    """Variants per round that turn some of the current policy's answers around."""
+    temperature: Annotated[float, Field(ge=0.0)]
+    """Their logits are divided by this and answers drawn from the sigmoid; 0 keeps the policy's answers."""
+    flip_share: Share
+    """Probability that they turn an answer around."""
+    perturbed: Annotated[int, Field(ge=0)]
+    """Variants per round with noise on the current policy's weights."""
+    perturbation: PositiveFloat
+    """Standard deviation of that noise, relative to each layer's root mean square weight."""
+    references: Annotated[list[Literal["never", "random"]], AfterValidator(unique)]
+    """Reference advisors that are compiled once, before the first round; the heuristic is always known."""
+    random_share: Share
+    """Probability that the random reference inlines; the same question always gets the same answer."""
+    policies: Annotated[list[str], AfterValidator(unique)]
+    """Folders of earlier policies that are compiled once, before the first round."""
+    use_trees: bool
+    """Begin with the best compiles that the response trees hold. The result then depends on what earlier runs left."""
+    modules: Positive
+    """Training modules at most, sampled reproducibly; the same in all rounds."""
+    max_questions: Positive
+    """Modules with more questions under the heuristic are left out, of training and of validation."""
+    weighting: Literal["question", "module", "sqrt"]
+    """What a module's total weight follows, as in bc."""
+    gain_weight: Annotated[float, Field(ge=0.0)]
+    """Further weight of a module per percent that its best trajectory gains over the heuristic."""
+    epochs: Positive
+    """Passes over the best trajectories per round."""
+    batch_size: Positive
+    """Questions per gradient step."""
+    learning_rate: PositiveFloat
+    """Adam step size."""
+    quarantine_after: Positive
+    """A module is left out once this many of its compiles, and half of all of them, have failed."""
+    validation_modules: Positive
+    """Validation modules that each round is judged on, at most."""
 
 
 @dataclass
@@ -28,39 +76,34 @@ class CompiledRollouts:
         num_evaluations: compiles asked for so far, those of an earlier run included.
     """
 
-    training: Training[ScoredModule]
+    context: ModuleContext
     explorers: Callable[[Policy, int], Mapping[str, Advisor]]
     num_evaluations: int = 0
 
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
         """Training modules under the references (round 0) or under variants of a policy, float32 [num_params]."""
-        for name, advisor in self.explorers(self._compiles.policy.with_weights(weights), number).items():
+        for name, advisor in self.explorers(self.context.policy.with_weights(weights), number).items():
             yield from self._compile(f"{name} of round {number}", advisor)
 
     def measure(self, weights: np.ndarray) -> list[Trajectory]:
         """Training modules under a policy, float32 [num_params]."""
-        return self._compile("policy", self._compiles.policy.with_weights(weights))
+        return self._compile("policy", self.context.policy.with_weights(weights))
 
     def validate(self, weights: np.ndarray) -> float:
         """Mean reward of a policy, float32 [num_params], on the validation modules."""
-        rewards = self.training.validate(weights)
+        rewards = self.context.validate(weights)
         self.num_evaluations += len(rewards)
         return float(rewards.mean())
 
-    @property
-    def _compiles(self) -> ModuleCompiles:
-        assert isinstance(self.training.compiles, ModuleCompiles)
-        return self.training.compiles
-
     def _compile(self, source: str, advisor: Advisor) -> list[Trajectory]:
-        compiles = self._compiles
+        context = self.context
         jobs = [
-            CompileJob(key, compiles.bitcode[key], advisor, record=True, sha256=one.module.sha256)
-            for one in compiles.fit
+            CompileJob(key, context.bitcode[key], advisor, record=True, sha256=one.module.sha256)
+            for one in context.compiling
             for key in [one.module.key]
         ]
         self.num_evaluations += len(jobs)
-        found = compiles.recorded(jobs, compiles.trajectories, source)
+        found = compile_episodes(context.host, jobs, context.trajectories, source, context.quarantine.note)
         return [replace(one, source=source) for each in found if each is not None for one in each]
 
 

@@ -14,10 +14,8 @@ import pyarrow as pa
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.learn.base import State, Trajectory, run_steps
-from mlgo.learn.bcmax.config import BCMaxConfig
-from mlgo.learn.bcmax.explorers import CompiledRollouts
-from mlgo.learn.bcmax.fit import Fit
-from mlgo.learn.cloning import CloneData
+from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts
+from mlgo.learn.cloning import CloneData, Fit
 from mlgo.learn.dataset import Weighting, question_weights, whole_modules
 
 HEURISTIC = "heuristic"

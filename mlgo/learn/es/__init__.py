@@ -10,11 +10,10 @@ import numpy as np
 
 from mlgo.base.registry import Kind
 from mlgo.learn.base import Trained
-from mlgo.learn.context import TrainContext, Training
+from mlgo.learn.context import TrainContext
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.directions import Coordinates
-from mlgo.learn.es.loop import STATES, EsState, evolve
-from mlgo.learn.es.rewards import mean_over_common
+from mlgo.learn.es.gradient import Coordinates
+from mlgo.learn.es.loop import STATES, EsState, evolve, mean_over_common
 
 
 class EvolutionStrategies:
@@ -38,32 +37,32 @@ class EvolutionStrategies:
             config.perturbation_unit,
             config.perturbation_epsilon,
         )
-        with context.training(config.generations, "generation", STATES) as training:
-            snapshots = _Snapshots(training, config.save_every, coordinates)
+        with context.training(config.generations, "generation", STATES) as state:
+            snapshots = _Snapshots(context, config.save_every, coordinates)
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-                return training.evaluate(candidates, training.compiles.draw(config.modules, generation))
+                return context.evaluate(candidates, context.draw(config.modules, generation))
 
             def after_generation(state: EsState, rewards: np.ndarray) -> None:
-                training.saver.flush()
-                snapshots.keep(state)
-                training.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
-                training.progress.add_histogram("module_rewards", rewards, state.done)
+                context.saver.flush()
+                snapshots.save(state)
+                context.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
+                context.progress.add_histogram("module_rewards", rewards, state.done)
                 last = state.history[-1]
                 if last["skipped"]:
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                     share = f"es.min_success_share asks for {config.min_success_share:.0%}"
-                    training.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
-                training.after(state)
+                    context.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
+                context.after(state)
 
-            snapshots.begin(training.state)
+            snapshots.begin(state)
             state = evolve(
                 coordinates,
                 evaluate,
-                training.validate,
+                context.validate,
                 config,
                 context.seed,
-                training.state,
+                state,
                 after_generation,
             )
         best = start.with_weights(coordinates.weights(state.best))
@@ -73,26 +72,25 @@ class EvolutionStrategies:
 class _Snapshots:
     """Policies during a training: one every so many generations, and each that beats all before it."""
 
-    def __init__(self, training: Training[Any], every: int, coordinates: Coordinates) -> None:
-        self._training, self._every, self._coordinates = training, every, coordinates
-        self._folder: Path = training.context.order.work / "policies" / training.context.label
+    def __init__(self, context: TrainContext[Any], every: int, coordinates: Coordinates) -> None:
+        self._context, self._every, self._coordinates = context, every, coordinates
+        self._folder: Path = context.order.work / "policies" / context.label
 
     def begin(self, state: EsState | None) -> None:
         """Keep the policies of a run that goes on, with those that a kill may have left out; else start anew."""
         if state is not None:
-            self.keep(state)
+            self.save(state)
         elif self._every and self._folder.exists():
             shutil.rmtree(self._folder)
 
-    def keep(self, state: EsState) -> None:
+    def save(self, state: EsState) -> None:
         names = [f"iteration{state.done}"] if self._every and state.done % self._every == 0 else []
         if self._every and state.beats_all_before:
             names.append(f"best_policy_{state.best_reward:.5f}_step_{state.done}")
-        context, weights = self._training.context, self._coordinates.weights(state.mean)
-        origin = {**self._training.origin, **state.history[-1]}
-        policy = replace(context.start.with_weights(weights), origin=origin)
+        context, weights = self._context, self._coordinates.weights(state.mean)
+        policy = replace(context.start.with_weights(weights), origin={**context.origin, **state.history[-1]})
         for name in names:
-            self._training.saver.save(self._folder / name, lambda path: context.save_policy(policy, path))
+            context.saver.save(self._folder / name, lambda path: context.save_policy(policy, path))
 
 
 LEARNER = EvolutionStrategies()

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.config import PolicyConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.registry import Kind
 from mlgo.errors import PolicyError
-from mlgo.evaluate.episodes import InlinedReader
+from mlgo.evaluate.episodes import InlinedReader, compile_episodes
 from mlgo.evaluate.training import exploring_jobs, load_start
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
@@ -18,13 +17,12 @@ from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.cloning import BCConfig
 from mlgo.learn.dataset import clone_data
-from mlgo.learn.marginal.compile_file import CompileFile, CompileRef
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
-from mlgo.learn.marginal.loop import MarginalState, learn_costs
-from mlgo.learn.marginal.start import heuristic_evidence, linear_clone, sure_clones
-from mlgo.learn.modules import ModuleCompiles, ModuleContext
-from mlgo.learn.savings import fit_savings
+from mlgo.learn.marginal.evidence import CompileFile, CompileRef
+from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs, linear_clone, sure_clones
+from mlgo.learn.marginal.savings import learn_savings
+from mlgo.learn.modules import ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -44,7 +42,7 @@ class MarginalCosts:
         return None
 
     def train(self, context: ModuleContext | ChoiceContext) -> Trained:
-        return _of_choices(context) if isinstance(context, ChoiceContext) else _of_modules(context)
+        return learn_savings(context) if isinstance(context, ChoiceContext) else _of_modules(context)
 
 
 LEARNER = MarginalCosts()
@@ -85,18 +83,16 @@ def _of_modules(context: ModuleContext) -> Trained:
             sections={"bc": cloning.model_dump(), "marginal": config.model_dump()},
             hashes={"start_sha256": context.trace_sha256, **hashes},
             asks_again=True,
-        ) as training,
+        ) as state,
     ):
-        compiles = training.compiles
-        assert isinstance(compiles, ModuleCompiles)
 
         def explore(members: np.ndarray, round_: int) -> list[CompileRef | None]:
             learnt = round_ > 0 or before is not None  # a clone's close calls say nothing
             jobs = exploring_jobs(
                 joint(members),
                 [Policy(task, scaling, shape, member) for member in members],
-                compiles.draw(config.modules, round_, by_project=config.draw == "projects"),
-                compiles.bitcode,
+                context.draw(config.modules, round_, by_project=config.draw == "projects"),
+                context.bitcode,
                 (config.compiles, config.max_compiles),
                 config.questions,
                 config.flip_share if learnt else config.first_flip_share,
@@ -108,7 +104,10 @@ def _of_modules(context: ModuleContext) -> Trained:
                 with_credit=config.function_weight > 0.0,
                 read=InlinedReader(scaling, context.objective),
             )
-            return compiles.recorded(jobs, lambda module, one: file.keep(one), f"{context.label} round {round_ + 1}")
+            label = f"{context.label} round {round_ + 1}"
+            return compile_episodes(
+                context.host, jobs, lambda module, one: file.keep(one), label, context.quarantine.note
+            )
 
         state = learn_costs(
             start,
@@ -119,11 +118,11 @@ def _of_modules(context: ModuleContext) -> Trained:
             ),
             file,
             explore,
-            lambda members: training.validate(joint(members).weights),
+            lambda members: context.validate(joint(members).weights),
             config,
             seed,
-            training.state,
-            training.after,
+            state,
+            context.after,
             workers,
         )
     return Trained(joint(state.best), state.history, {"validation_reward": state.best_reward})
@@ -140,21 +139,3 @@ def _earlier(context: ModuleContext, config: MarginalConfig) -> Policy:
             f"{config.hidden} and caution {config.caution:g}; take one that marginal has trained with these settings"
         )
     return policy
-
-
-def _of_choices(context: ChoiceContext) -> Trained:
-    bc, hidden = context.section("bc", BCConfig), context.section("policy", PolicyConfig).hidden
-    margins, fresh = context.cse.margins, context.fresh(hidden)
-    sections = {"bc": bc.model_dump(), "margins": margins, "max_effect": context.cse.max_effect}
-    hashes = {"effects_sha256": context.effects_sha256}
-    with context.training(bc.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes) as training:
-        train, validation = (context.savings(split) for split in ("train", "validation"))
-        fitted = [fit_savings(train, validation, margin, hidden, bc, context.seed) for margin in margins]
-        rewards = training.validate(np.stack([weights for weights, _ in fitted])).mean(axis=1)
-        best = int(rewards.argmax())
-        weights, records = fitted[best]
-        facts = {"margin": margins[best], "validation_reward": float(rewards[best])}
-        history = [{**record, "evaluations": 0} for record in records]
-        history[-1] |= {"validation_reward": facts["validation_reward"], "margin": facts["margin"]}
-        training.log(history, "epoch")
-    return Trained(fresh.with_weights(weights), history, facts)

@@ -9,9 +9,8 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
 from mlgo.learn.cloning import CloneData
-from mlgo.learn.marginal.compile_file import CompileFile
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.equations import EquationFile, Equations, Evidence, OfModule, flat
+from mlgo.learn.marginal.evidence import CompileFile, EquationFile, Equations, Evidence, OfModule, flat
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 

@@ -28,23 +28,23 @@ class ProximalPolicyOptimisation:
         config: PPOConfig = context.config
         architecture, weights = context.start.architecture.ungrouped(context.start.weights)  # as Keras trains them
         start = replace(context.start, architecture=architecture, weights=weights)
-        with context.training(config.iterations, "iteration", STATES, policy=start) as training:
+        with context.training(config.iterations, "iteration", STATES, policy=start) as state:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
-                instances = training.compiles.draw(config.modules, iteration)
+                instances = context.draw(config.modules, iteration)
                 credited = config.baseline == "functions"
-                return training.compiles.sampled(weights, instances, config.episodes, iteration, credited)
+                return context.sampled(weights, instances, config.episodes, iteration, credited)
 
             state = optimise(
                 start.weights,
                 start.architecture,
                 context.actions,
                 collect,
-                training.validate,
+                context.validate,
                 config,
                 context.seed,
-                training.state,
-                training.after,
+                state,
+                context.after,
             )
         return Trained(start.with_weights(state.best), state.history, {"validation_reward": state.best_reward})
 

@@ -7,8 +7,7 @@ from math import sqrt
 import numpy as np
 
 from mlgo.errors import ConfigError
-from mlgo.learn.base import Trajectory
-from mlgo.learn.credit import side_by_side
+from mlgo.learn.base import Trajectory, side_by_side
 
 _SMALLEST_DEVIATION = 1e-8
 

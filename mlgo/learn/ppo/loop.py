@@ -18,8 +18,7 @@ from mlgo.learn.ppo.advantages import (
     terminal_advantages,
 )
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.network import ActorCritic, forward, soften
-from mlgo.learn.ppo.update import Batch, ClippedUpdate
+from mlgo.learn.ppo.update import ActorCritic, Batch, ClippedUpdate, forward, soften
 from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
