@@ -1,6 +1,6 @@
 """Do programs run faster where the compiler's costs say so? Changes and rank correlations over runnable programs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from mlgo.base.artifacts import PROGRAMS, RowView, read_provenance, read_table
 from mlgo.compare.inference import POINTS_ONLY
-from mlgo.compare.scores import ALL, ComparisonRow, ItemSubset, ScoreMatrix, compare, score_matrix, with_baseline
+from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, compare, score_matrix, with_baseline
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects import measures
@@ -97,11 +97,10 @@ def read_programs(path: Path) -> Programs:
     if not rows or not {row["program"] for row in rows} <= set(plain):
         raise ArtifactError(f"{path} holds no run under the heuristic; run make programs again")
     measured = _measured(table)
-    places = [ItemSubset(ALL, program, measured.where(program=program)) for program in plain]
     correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in plain]
     mean = {pair: _mean([one.by_pair[pair] for one in correlations]) for pair in PAIRS}
     return Programs(
-        compare(measured, [ItemSubset(ALL, ALL, measured.where()), *places], POINTS_ONLY, together=False),
+        compare(measured, _by_program, POINTS_ONLY, together=False, split=ALL),
         [RankCorrelation("mean", max(one.number for one in correlations), mean), *correlations],
         [
             (row["program"], row["contender"], row["message"] or "printed something else")
@@ -144,6 +143,12 @@ def _measured(programs: pa.Table) -> ScoreMatrix:
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in FIGURES}
     plain, others = (programs.filter(one) for one in (_IS_PLAIN, ~_IS_PLAIN))
     return score_matrix(with_baseline(others, plain, _KEY, FIGURES), _KEY, offsets, _KEY)
+
+
+def _by_program(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
+    yield ALL, measured.where()
+    for program in measured.keys:
+        yield program, measured.where(program=program)
 
 
 def _correlation(program: str, rows: Sequence[RowView]) -> RankCorrelation:

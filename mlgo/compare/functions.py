@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.scores import ALL, ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, ScoreMatrix, compare, parts
 from mlgo.evaluate.baseline_modules import function_costs
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects.measures import Measure, get_measure
@@ -90,6 +90,6 @@ def function_rows(
         asked=np.ones(compiled.shape, bool),
         best={name: summed(under[-1])},
     )
-    one_by_one = compare(functions, [ItemSubset(modules.judged, "functions", functions.where())], bootstrap)
-    whole = compare(by_module, [ItemSubset(modules.judged, ALL, judged)], bootstrap)
+    one_by_one = compare(functions, parts("functions"), bootstrap, split=modules.judged)
+    whole = compare(by_module, lambda scores, split: [(ALL, judged)], bootstrap, split=modules.judged)
     return list(zip(one_by_one, whole, strict=True))

@@ -1,10 +1,10 @@
 """Headline results: linked sizes first, one observation per project, the seeds of a learner together."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,19 +13,17 @@ from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES
 from mlgo.compare.executed import Programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.modules import module_scores, with_contenders
-from mlgo.compare.scores import ComparisonRow, Contender, ItemSubset, ScoreMatrix, compare, corrected
+from mlgo.compare.scores import Contender, compare, corrected, parts
 from mlgo.compare.shipped import (
     ATTRIBUTES,
     BEST_LEVEL,
     GUARDED,
     PROGRAMS,
-    against_best_level,
-    all_programs,
+    best_level,
     complete_programs,
     guarded,
     measured_programs,
     ship_references,
-    with_best_level,
 )
 from mlgo.errors import ArtifactError
 from mlgo.objects import measures
@@ -46,10 +44,10 @@ class HeadlineRow:
     """One line of the table; the contender is the policy over all seeds, or a reference."""
 
     asked: str
-    kind: Kind
     comparison: Comparison
-    items: str
     contender: Contender
+    items: str = "programs"
+    kind: Kind = "total"
     claimed: bool = False
     brief: bool = False
 
@@ -60,53 +58,34 @@ class HeadlineRow:
         return found
 
 
-class _Line(NamedTuple):
-    """What is asked of one row of comparisons."""
-
-    scope: str
-    measure: str
-    asked: str
-    items: str = "programs"
-    kind: Kind = "total"
-    claimed: bool = False
-    brief: bool = False
-
-    def answer(self, row: ComparisonRow) -> HeadlineRow:
-        return HeadlineRow(
-            self.asked,
-            self.kind,
-            row.by(self.measure),
-            self.items,
-            row.contender,
-            self.claimed,
-            self.claimed or self.brief,
-        )
-
-
 _SIZE = measures.DEFAULT.name
-_LINES = (
-    _Line(PROGRAMS, "total", "what ships, in total", claimed=True),
-    _Line(PROGRAMS, "total", "what ships, geometric mean of projects", kind="geomean", brief=True),
-    _Line(PROGRAMS, "total", "what ships, median project", kind="median"),
+_LINES: Sequence[tuple[str, str, Callable[[Comparison, Contender], HeadlineRow]]] = (
+    (PROGRAMS, "total", partial(HeadlineRow, "what ships, in total", claimed=True)),
+    (PROGRAMS, "total", partial(HeadlineRow, "what ships, geometric mean of projects", kind="geomean", brief=True)),
+    (PROGRAMS, "total", partial(HeadlineRow, "what ships, median project", kind="median")),
     *(
-        _Line(f"{PROGRAMS} {language}", "total", f"{title} programs, in total", claimed=True)
+        (f"{PROGRAMS} {language}", "total", partial(HeadlineRow, f"{title} programs, in total", claimed=True))
         for language, title in LANGUAGE_TITLES.items()
     ),
-    _Line(GUARDED, "total", f"what ships with a guard, {GUARDED} for each program", brief=True),
-    _Line(BEST_LEVEL, "total", f"against the {BEST_LEVEL} for each program", claimed=True),
-    _Line(PROGRAMS, "folded", "what ships, identical code folded"),
-    _Line(PROGRAMS, "compressed", "what ships, compressed by zstd", brief=True),
-    _Line(PROGRAMS, "text", "what ships, text alone"),
-    _Line(PROGRAMS, "read_only", "what ships, constants alone"),
-    _Line(PROGRAMS, "unwind", "what ships, unwind tables alone"),
-    _Line("modules", _SIZE, "objects, in total", "modules", claimed=True),
+    (GUARDED, "total", partial(HeadlineRow, f"what ships with a guard, {GUARDED} for each program", brief=True)),
+    (BEST_LEVEL, "total", partial(HeadlineRow, f"against the {BEST_LEVEL} for each program", claimed=True)),
+    (PROGRAMS, "folded", partial(HeadlineRow, "what ships, identical code folded")),
+    (PROGRAMS, "compressed", partial(HeadlineRow, "what ships, compressed by zstd", brief=True)),
+    (PROGRAMS, "text", partial(HeadlineRow, "what ships, text alone")),
+    (PROGRAMS, "read_only", partial(HeadlineRow, "what ships, constants alone")),
+    (PROGRAMS, "unwind", partial(HeadlineRow, "what ships, unwind tables alone")),
+    ("modules", _SIZE, partial(HeadlineRow, "objects, in total", items="modules", claimed=True)),
     *(
-        _Line(f"modules {language}", _SIZE, f"{title} objects, in total", "modules")
+        (f"modules {language}", _SIZE, partial(HeadlineRow, f"{title} objects, in total", items="modules"))
         for language, title in LANGUAGE_TITLES.items()
     ),
-    _Line("executed", "instructions", "executed instructions, geometric mean", kind="geomean", brief=True),
+    (
+        "executed",
+        "instructions",
+        partial(HeadlineRow, "executed instructions, geometric mean", kind="geomean", brief=True),
+    ),
 )
-"""The lines of the table, in order; those without a row are left out."""
+"""The lines of the table, in order, by scope and measure of what they show; those without a row are left out."""
 
 
 @dataclass(frozen=True)
@@ -165,44 +144,33 @@ def headline(
     if not ships.where(split=split).any():
         raise ArtifactError(f"no linked file of a {split} project was measured; run make again")
     names = [one.name for one in seeds]
-    rows = _rows(ships.only(names), split, LANGUAGES, bootstrap)
-    rows += _rows(guarded(ships).only(names), split, (), bootstrap, GUARDED)
-    against = against_best_level(ships)
-    if against is not None:
-        rows += _rows(against.only(names), split, (), bootstrap, BEST_LEVEL)
+    rows = compare(ships.only(names), parts(PROGRAMS, LANGUAGES, f"{PROGRAMS} "), bootstrap, split=split)
+    rows += compare(guarded(ships).only(names), parts(GUARDED), bootstrap, split=split)
+    best = best_level(ships)
+    if best is not None:
+        against = replace(ships, baseline=best)
+        rows += compare(against.only(names), parts(BEST_LEVEL), bootstrap, split=split)
     evaluated = with_contenders(results)
     modules = module_scores(evaluated.filter(pc.field("contender").isin(names)))
     if modules.measures:
-        rows += _rows(modules, split, LANGUAGES, bootstrap, "modules")
+        rows += compare(modules, parts("modules", LANGUAGES, "modules "), bootstrap, split=split)
     ran = programs.measured if programs else None
     if ran is not None and set(names) <= set(ran.policies):
         chosen = ran.only(names)
-        rows += compare(chosen, [ItemSubset(split, "executed", chosen.where())], bootstrap)
-    told = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
+        rows += compare(chosen, parts("executed"), bootstrap, split=split)
+    answered = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
     single = {row.contender.seeds[0]: row for row in rows if row.scope == PROGRAMS and len(row.contender.seeds) == 1}
-    levels = with_best_level(ships)
-    others = compare(levels.only(levels.references), all_programs, bootstrap, together=False, split=split)
+    levels = ships if best is None else ships.with_contender(BEST_LEVEL, best)
+    others = compare(levels.only(levels.references), parts(PROGRAMS), bootstrap, together=False, split=split)
     return Headline(
-        told[PROGRAMS].contender,
-        [line.answer(told[line.scope]) for line in _LINES if line.scope in told],
-        {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
+        answered[PROGRAMS].contender,
         [
-            HeadlineRow(row.name, "total", row.by("total"), "programs", row.contender, brief=row.name in _BRIEF_LEVELS)
-            for row in others
+            line(answered[scope].by(measure), answered[scope].contender)
+            for scope, measure, line in _LINES
+            if scope in answered
         ],
+        {seed: row.by("total").total.value or 0.0 for seed, row in single.items()},
+        [HeadlineRow(row.name, row.by("total"), row.contender, brief=row.name in _BRIEF_LEVELS) for row in others],
         programs.not_run if programs else "",
         sum(contender in names for _, contender, _ in programs.wrong) if programs else 0,
     )
-
-
-def _rows(
-    measured: ScoreMatrix, split: str, languages: Sequence[str], bootstrap: Bootstrap, scope: str = PROGRAMS
-) -> list[ComparisonRow]:
-    """Comparisons on a split: on everything, and by language."""
-
-    def scopes(scores: ScoreMatrix, _: str) -> Iterator[tuple[str, np.ndarray]]:
-        yield scope, scores.where()
-        for name in languages:
-            yield f"{scope} {name}", scores.where(language=name)
-
-    return compare(measured, scopes, bootstrap, split=split)

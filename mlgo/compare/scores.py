@@ -55,15 +55,6 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class ItemSubset:
-    """Items that are compared together, bool [num_items]; ``scope`` is `ALL` or names a part of the split."""
-
-    split: str
-    scope: str
-    items: np.ndarray
-
-
-@dataclass(frozen=True)
 class ScoreMatrix:
     """Everything measured, in matrices of contenders by items.
 
@@ -123,9 +114,10 @@ class ScoreMatrix:
 
     def where(self, **values: Any) -> np.ndarray:
         """Items with these attributes, bool [num_items]."""
-        return np.logical_and.reduce(
-            [np.ones(self.asked.shape[1], bool), *(self.items[k] == v for k, v in values.items())]
-        )
+        found = np.ones(self.asked.shape[1], bool)
+        for name, value in values.items():
+            found &= self.items[name] == value
+        return found
 
     def with_contender(self, name: str, scores: Mapping[str, np.ndarray]) -> "ScoreMatrix":
         """One more contender beside the others, by its measures alone: float64 [num_items] each."""
@@ -147,14 +139,13 @@ class ScoreMatrix:
             details={name: values[chosen] for name, values in self.details.items()},
         )
 
-    def subsets(self, by: "Scopes", split: str = "") -> list[ItemSubset]:
-        """Each part that ``by`` names of a split, or of all splits; those without items are left out."""
-        return [
-            ItemSubset(name, scope, items)
-            for name in ([split] if split else self.splits)
-            for scope, chosen in by(self, name)
-            if (items := chosen & self.where(split=name)).any()
-        ]
+    def subsets(self, by: "Scopes", split: str = "") -> Iterator[tuple[str, str, np.ndarray]]:
+        """Split, scope and items of each part that ``by`` names; those without items are left out, if there are any."""
+        for name in [split] if split else self.splits:
+            of_split = self.where(split=name) if "split" in self.items else self.where()
+            for scope, chosen in by(self, name):
+                if (chosen & of_split).any() or not self.keys:
+                    yield name, scope, chosen & of_split
 
     def by_project(self, split: str) -> list[tuple[str, np.ndarray]]:
         """Projects of a split by name, with their items, bool [num_items]."""
@@ -209,16 +200,15 @@ Scopes = Callable[[ScoreMatrix, str], Iterable[tuple[str, np.ndarray]]]
 """Names parts of a split, with their items, bool [num_items]."""
 
 
-def whole(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """All items of a split together."""
-    yield ALL, scores.where()
+def parts(scope: str, languages: Sequence[str] = (), prefix: str = "") -> Scopes:
+    """All items of a split together, under the name ``scope``, then those of each language."""
+    return lambda scores, split: [
+        (scope, scores.where()),
+        *((prefix + name, scores.where(language=name)) for name in languages),
+    ]
 
 
-def by_language(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """All items of a split together, then those of each language."""
-    yield ALL, scores.where()
-    for language in LANGUAGES:
-        yield language, scores.where(language=language)
+whole, by_language = parts(ALL), parts(ALL, LANGUAGES)
 
 
 Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], RowView]
@@ -227,7 +217,7 @@ Count = Callable[[ScoreMatrix, Sequence[int], np.ndarray], RowView]
 
 def compare(
     scores: ScoreMatrix,
-    by: Scopes | Iterable[ItemSubset],
+    by: Scopes,
     bootstrap: Bootstrap,
     count: Count = lambda scores, members, items: {},
     together: bool = True,
@@ -237,21 +227,21 @@ def compare(
     """The table of comparisons: each contender, and each learner over its seeds, on each subset, by every measure.
 
     Args:
-        by: names the subsets of items, or gives them.
+        by: names the subsets of items; each ``scope`` is `ALL` or names a part of the split.
         together: whether learners with several seeds have a row over all of them, too.
         family: names the table that shows a row; p-values of one table and measure are corrected together.
         split: that alone; empty for all.
 
     Returns:
         By subset, then contender, a learner's seeds together after the last of them. A contender that was tried on no
-        item of a subset is left out there, unless the subset is empty. Only policies over all seeds are tested.
+        item of a subset is left out there, unless there are no items. Only policies over all seeds are tested.
     """
     projects, keys = scores.projects, np.array(scores.keys, object)
     rows = [
         ComparisonRow(
             one,
-            subset.split,
-            subset.scope,
+            of_split,
+            scope,
             {
                 measure: compare_scores(
                     scores.scores[measure][members][:, items],
@@ -266,8 +256,8 @@ def compare(
             count(scores, members, items),
             claim and together,
         )
-        for subset in (scores.subsets(by, split) if callable(by) else by)
-        for one, members, items, claim in _teams(scores, subset.items)
+        for of_split, scope, subset in scores.subsets(by, split)
+        for one, members, items, claim in _teams(scores, subset)
         if together or len(members) == 1
     ]
     return corrected(rows, family)
@@ -318,8 +308,8 @@ def score_matrix(
     """Pivot a long table into matrices.
 
     Args:
-        rows: each with the name of a ``contender``, attributes of an item, and its scores; the baseline's as
-            ``baseline_<name>``. Attributes and baseline are those of an item's first row.
+        rows: each with the name of a ``contender``, attributes of an item, and its scores; the baseline's, if known,
+            as ``baseline_<name>``. Attributes and baseline are those of an item's first row.
         measures: what is added to each score.
 
     Returns:
@@ -339,7 +329,11 @@ def score_matrix(
         keys,
         {name: _objects(first[name]) for name in attributes},
         {name: cells(_floats(rows[name]) + offset, np.nan) for name, offset in measures.items()},
-        {name: _floats(first[f"baseline_{name}"]) + offset for name, offset in measures.items()},
+        {
+            name: _floats(first[f"baseline_{name}"]) + offset
+            for name, offset in measures.items()
+            if f"baseline_{name}" in rows.column_names
+        },
         cells(np.ones(len(rows), bool), False),
         {name: cells(_objects(rows[name]), None) for name in details},
     )

@@ -17,6 +17,7 @@ from mlgo.compare.scores import (
     ScoreMatrix,
     compare,
     item_keys,
+    parts,
     score_matrix,
     with_baseline,
 )
@@ -85,18 +86,6 @@ def best_level(measured: ScoreMatrix) -> dict[str, np.ndarray] | None:
     return {name: np.choose(best, [way[name] for way in ways]) for name in measured.measures}
 
 
-def against_best_level(measured: ScoreMatrix) -> ScoreMatrix | None:
-    """The same contenders, held against `best_level`; None where that is not known."""
-    best = best_level(measured)
-    return None if best is None else replace(measured, baseline=best)
-
-
-def with_best_level(measured: ScoreMatrix) -> ScoreMatrix:
-    """The same with `best_level` as one more contender, where it is known."""
-    best = best_level(measured)
-    return measured if best is None else measured.with_contender(BEST_LEVEL, best)
-
-
 def with_best_known(measured: ScoreMatrix, searched: str) -> ScoreMatrix:
     """The same with the smallest known total of each program, of the search and of all others; shares refer to it.
 
@@ -127,14 +116,9 @@ def program_rows(measured: ScoreMatrix) -> list[ComparisonRow]:
     return compare(measured, _one_by_one, POINTS_ONLY, count=_attributes, together=False)
 
 
-def all_programs(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
-    """All programs of a split together."""
-    yield PROGRAMS, measured.where()
-
-
 def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow]:
     """Compare policies, and learners over their seeds, over the programs of each split whose sizes are all known."""
-    return compare(complete_programs(measured), all_programs, bootstrap)
+    return compare(complete_programs(measured), parts(PROGRAMS), bootstrap)
 
 
 def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, read_provenance, read_table
 from mlgo.base.files import file_sha256
 from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.modules import ratios, with_contenders
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, score_matrix, whole
 from mlgo.errors import ArtifactError
 from mlgo.jit.baseline import eligible_units
@@ -25,6 +26,11 @@ OK = "OK"
 
 NO_LABEL = "no_label"
 """Kind of a unit for which no label was found."""
+
+
+_COLUMNS = ("unit", "contender", "score", "code_bytes", "failure", "num_performed")
+_BASELINES = {"score": HEURISTIC, "none": NONE, "size": HEURISTIC}
+"""What each figure is held against."""
 
 
 def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Path]) -> ScoreMatrix:
@@ -44,29 +50,31 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
         if read_provenance(path).get("baseline_sha256") != known:
             raise ArtifactError(f"{path} was made with another baseline than {baseline}; run its stage again")
     names = pa.array([unit.name for unit in units])
-    found = _of_units(read_table(labels, CSE_LABELS), names, labels)
-    ways = {way: _aligned(compiles.filter(pc.field("way") == way), names) for way in (HEURISTIC, NONE)}
-    best = _aligned(found, names)
-    rows = [_outcomes(table, pa.repeat(name, len(names))) for name, table in {**ways, BEST: best}.items()]
+    best = _aligned(_of_units(read_table(labels, CSE_LABELS), names, labels), names, BEST)
+    tables = [_aligned(compiles.filter(pc.field("way") == way), names, way) for way in (HEURISTIC, NONE)]
+    tables.append(best)
     for path in evaluations:
         results = _of_units(read_table(path, CSE_RESULTS), names, path)
         if not len(results):
             raise ArtifactError(f"{path} holds no unit; evaluate again")
-        seeds = results["seed"].cast(pa.string())
-        rows.append(_outcomes(results, pc.binary_join_element_wise(results["policy"], seeds, "-s")))
-    facts = {
-        "split": pa.array([unit.split for unit in units]),
-        "num_viable": pa.array([unit.num_viable for unit in units]),
-        "labelled": pc.is_valid(_positive(best["score"])),
-        "exhaustive": pc.fill_null(best["exhaustive"], False),
+        tables.append(with_contenders(results))
+    measured = _measured(pa.concat_tables([table.select(_COLUMNS) for table in tables], promote_options="default"))
+    least = measured.scores["score"][measured.index(BEST)]
+    items = {
+        "split": np.array([unit.split for unit in units], object),
+        "num_viable": np.array([unit.num_viable for unit in units]),
+        "labelled": np.isfinite(least),
+        "exhaustive": pc.fill_null(best["exhaustive"], False).to_numpy(),
     }
-    return _measured(pa.concat_tables(rows), names, facts, ways)
+    measured = replace(measured, items=items, best={"score": least})
+    _check_complete(measured)
+    return measured
 
 
-def _aligned(table: pa.Table, names: pa.Array) -> pa.Table:
-    """Rows of these units, in their order; nulls where there is none."""
-    rows = table.take(pc.index_in(names, table["unit"].combine_chunks()))
-    return rows.set_column(rows.schema.get_field_index("unit"), "unit", names)
+def _aligned(table: pa.Table, names: pa.Array, contender: str) -> pa.Table:
+    """Rows of these units, in their order, as those of a contender; nulls where there is none."""
+    rows = table.take(pc.index_in(names, table["unit"].combine_chunks())).drop_columns("unit")
+    return rows.append_column("unit", names).append_column("contender", pa.repeat(contender, len(names)))
 
 
 def _of_units(table: pa.Table, names: pa.Array, path: Path) -> pa.Table:
@@ -77,41 +85,26 @@ def _of_units(table: pa.Table, names: pa.Array, path: Path) -> pa.Table:
     return table
 
 
-def _outcomes(table: pa.Table, contender: pa.Array) -> pa.Table:
-    """Scores under contenders, as `score_matrix` takes them."""
-    score, failure = _positive(table["score"]), pc.fill_null(table["failure"], NO_LABEL)
-    columns = {
-        "unit": table["unit"],
-        "contender": contender,
-        "score": score,
-        "none": score,
-        "size": _positive(table["code_bytes"]),
-        "kind": pc.if_else(pc.equal(failure, ""), OK, failure),
-        "eliminations": table["num_performed"],
-    }
-    return pa.table(columns)
-
-
-def _measured(
-    rows: pa.Table, names: pa.Array, facts: Mapping[str, pa.Array], ways: Mapping[str, pa.Table]
-) -> ScoreMatrix:
+def _measured(rows: pa.Table) -> ScoreMatrix:
+    """Scores of all contenders, without what is known of the units."""
     counted = rows.group_by(["contender", "unit"], use_threads=False).aggregate([([], "count_all")])
     for twice in counted.filter(pc.field("count_all") > 1).slice(0, 1).to_pylist():
         message = f"{twice['contender']} has unit {twice['unit']} twice"
         raise ArtifactError(f"{message}; name each table once, or run its stage again")
-    at = pc.index_in(rows["unit"], names)
-    of_units = {
-        "baseline_score": ways[HEURISTIC]["score"],
-        "baseline_none": ways[NONE]["score"],
-        "baseline_size": ways[HEURISTIC]["code_bytes"],
-        **facts,
+    failure = pc.fill_null(rows["failure"], NO_LABEL)
+    columns = {
+        "unit": rows["unit"],
+        "contender": rows["contender"],
+        "score": _positive(rows["score"]),
+        "none": _positive(rows["score"]),
+        "size": _positive(rows["code_bytes"]),
+        "kind": pc.if_else(pc.equal(failure, ""), OK, failure),
+        "eliminations": rows["num_performed"],
     }
-    for name, values in of_units.items():
-        rows = rows.append_column(name, values.take(at))
-    offsets = {"score": 0.0, "none": 0.0, "size": 0.0}
-    measured = score_matrix(rows, ("unit",), offsets, list(facts), ("kind", "eliminations"))
-    _check_complete(measured)
-    return replace(measured, best={"score": measured.scores["score"][measured.index(BEST)]})
+    details = ("kind", "eliminations")
+    measured = score_matrix(pa.table(columns), ("unit",), dict.fromkeys(_BASELINES, 0.0), details=details)
+    baseline = {name: measured.scores[name][measured.index(way)] for name, way in _BASELINES.items()}
+    return replace(measured, baseline=baseline)
 
 
 def _positive(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -216,8 +209,7 @@ def sorted_ratios(measured: ScoreMatrix, name: str, split: str) -> tuple[np.ndar
     Returns:
         Ratios of scores and of sizes, float64 [num_compared] each, and names of the units.
     """
-    one = measured.index(name)
-    score, size = (measured.scores[what][one] / measured.baseline[what] for what in ("score", "size"))
-    used = np.flatnonzero(measured.where(split=split) & np.isfinite(score)).tolist()
-    used.sort(key=lambda i: (score[i], measured.keys[i]))
-    return score[used], size[used], [measured.keys[i] for i in used]
+    found = ratios(measured, name, split, "score")
+    items = [item for item, _ in found]
+    size = measured.scores["size"][measured.index(name)][items] / measured.baseline["size"][items]
+    return np.array([ratio for _, ratio in found]), size, [measured.keys[item] for item in items]

@@ -171,7 +171,7 @@ def _of_modules(modules: ScoreMatrix, objective: str, split: str, bootstrap: Boo
     for row in compare(modules, by_language, bootstrap, split=split):
         language = f"{LANGUAGE_TITLES[row.scope]} " if row.scope in LANGUAGE_TITLES else ""
         asked, is_claimed = f"{language}modules, {title}", row.scope == ALL
-        answers.append(HeadlineRow(asked, "total", row.by(objective), "modules", row.contender, claimed=is_claimed))
+        answers.append(HeadlineRow(asked, row.by(objective), row.contender, "modules", claimed=is_claimed))
     return answers
 
 

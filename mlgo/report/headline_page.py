@@ -58,7 +58,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
 def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> HeadlineTable:
     """Put answers into words and tables; arguments are those of `sentences`."""
     rows = [*truth.answers, *truth.references]
-    brief = [row for row in rows if row.brief]
+    brief = [row for row in rows if row.brief or row.claimed]
     return HeadlineTable(sentences(truth, level, style), answer_table(rows), answer_table(brief), notes_of(truth))
 
 

@@ -19,7 +19,6 @@ from mlgo.compare.scores import (
     BEST,
     ComparisonRow,
     Contender,
-    ItemSubset,
     compare,
     score_matrix,
     with_baseline,
@@ -58,8 +57,7 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[C
     scopes = [(ALL, measured.where())]
     for column in ("language", "project"):
         scopes += [(name, measured.where(**{column: name})) for name in sorted(set(measured.items[column]))]
-    places = [ItemSubset(ALL, scope, items) for scope, items in scopes]
-    found = compare(measured, places, DEFAULT, family=lambda row: row.scope)
+    found = compare(measured, lambda scores, split: scopes, DEFAULT, family=lambda row: row.scope, split=ALL)
     return [row for row in found if row.name != HEURISTIC and row.by(measure).baseline_sum]
 
 

@@ -12,7 +12,9 @@ from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.compare.shipped import (
+    BEST_LEVEL,
     PROGRAMS,
+    best_level,
     measured_programs,
     program_rows,
     shares_by_part,
@@ -20,7 +22,6 @@ from mlgo.compare.shipped import (
     ship_references,
     shipped_totals,
     with_best_known,
-    with_best_level,
 )
 from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
@@ -115,8 +116,9 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    beside = measured_programs(shipped, [*policies, *ship_references(shipped)])
-    measured = with_best_level(with_best_known(beside, SEARCH))
+    measured = with_best_known(measured_programs(shipped, [*policies, *ship_references(shipped)]), SEARCH)
+    if (best := best_level(measured)) is not None:
+        measured = measured.with_contender(BEST_LEVEL, best)
     rows = [row for row in program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
     parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
