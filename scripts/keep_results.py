@@ -19,7 +19,7 @@ from mlgo.base.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, read_provenanc
 from mlgo.base.config import judged_split
 from mlgo.base.files import write_bytes
 from mlgo.cli.program import run_program
-from mlgo.compare.executed import find_programs
+from mlgo.compare.programs import find_programs
 
 HISTORIES = "policies/*/history.csv"
 

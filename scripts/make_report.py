@@ -14,11 +14,17 @@ from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZ
 from mlgo.base.config import Settings
 from mlgo.base.files import read_json, write_json, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
-from mlgo.compare.executed import read_matching_programs
-from mlgo.compare.functions import function_measure, function_rows, measured_functions
 from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
-from mlgo.compare.modules import count_truncated, measured_modules, module_scopes
+from mlgo.compare.modules import (
+    count_truncated,
+    function_measure,
+    function_rows,
+    measured_functions,
+    measured_modules,
+    module_scopes,
+)
+from mlgo.compare.programs import read_matching_programs
 from mlgo.compare.scores import ALL, ScoreMatrix, by_contender, compare
 from mlgo.compare.trainings import check_seeds, read_curves
 from mlgo.host.tasks.task import get_task

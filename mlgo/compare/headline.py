@@ -10,21 +10,21 @@ import pyarrow.compute as pc
 
 from mlgo.base.config import judged_split
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES
-from mlgo.compare.executed import Programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.modules import module_scores, with_contenders
-from mlgo.compare.scores import Contender, compare, corrected, parts
-from mlgo.compare.shipped import (
+from mlgo.compare.programs import (
     ATTRIBUTES,
     BEST_LEVEL,
     GUARDED,
     PROGRAMS,
+    Programs,
     best_level,
     complete_programs,
     guarded,
     measured_programs,
     ship_references,
 )
+from mlgo.compare.scores import Contender, compare, corrected, parts
 from mlgo.errors import ArtifactError
 from mlgo.objects import measures
 from mlgo.objects.symbols import SHIPPED

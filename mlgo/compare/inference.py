@@ -196,11 +196,6 @@ class Comparison:
             return f"no verdict: {projects}, six are needed"
         return "no verdict: not tested here" if self.verdict == "no verdict" else self.verdict
 
-    @property
-    def untested(self) -> "Comparison":
-        """The same as one that nothing is claimed about."""
-        return replace(self, corrected_p=None, num_tests=0)
-
     def figures(self, keys: Mapping[str, str]) -> Figures:
         """Some of it as plain values, for JSON.
 
@@ -387,42 +382,24 @@ def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np
     return np.concatenate(found, axis=1)
 
 
-def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
+def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap, less: np.ndarray | None = None) -> list[Gain]:
     """Total, geometric mean and median with their intervals, whose ends lie on their own sides of the gain.
 
     Args:
         after: float64 [num_seeds, num_projects], scores.
         before: float64 [num_projects], scores of the baseline.
+        less: float64 [num_seeds, num_projects], scores of another contender, whose gains are subtracted. A resample has
+            the same projects and the same seeds of both.
     """
     if not len(before):
         return [Gain()] * 3
-    logs = log_ratios(after, before).mean(axis=0)
-    points = _points(after.mean(axis=0)[None], before[None], logs[None])[:, 0].tolist()
-    return _with_intervals(points, lambda: resampled(after, before, bootstrap), len(before), bootstrap)
-
-
-def differences(first: np.ndarray, second: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> list[Gain]:
-    """By how much one contender's total, geometric mean and median gain exceed another's, with intervals.
-
-    A resample has the same projects and the same seeds of both. Arrays are as of `gains`: float64 [num_seeds,
-    num_projects] of each contender, float64 [num_projects] before.
-    """
-    if not len(before):
-        return [Gain()] * 3
-    ours, theirs = (gains(after, before, POINTS_ONLY) for after in (first, second))
-    points = [float(one.value or 0.0) - float(other.value or 0.0) for one, other in zip(ours, theirs, strict=True)]
-    both = (first, second)  # one generator draws for each of them
-    return _with_intervals(
-        points, lambda: np.subtract(*(resampled(one, before, bootstrap) for one in both)), len(before), bootstrap
-    )
-
-
-def _with_intervals(
-    points: Sequence[float], draw: Callable[[], np.ndarray], num_projects: int, bootstrap: Bootstrap
-) -> list[Gain]:
-    if not bootstrap.resamples or num_projects < 2:
+    sides = [after] if less is None else [after, less]
+    means = [(one.mean(axis=0)[None], log_ratios(one, before).mean(axis=0)[None]) for one in sides]
+    points = reduce(np.subtract, [_points(mean, before[None], logs)[:, 0] for mean, logs in means]).tolist()
+    if not bootstrap.resamples or len(before) < 2:
         return [Gain(point) for point in points]
-    ends = np.transpose(interval(draw(), bootstrap.confidence, num_projects)).tolist()
+    drawn = reduce(np.subtract, [resampled(one, before, bootstrap) for one in sides])
+    ends = np.transpose(interval(drawn, bootstrap.confidence, len(before))).tolist()
     return [Gain(point, min(low, point), max(high, point)) for point, (low, high) in zip(points, ends, strict=True)]
 
 

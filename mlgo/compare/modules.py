@@ -1,36 +1,36 @@
 """Modules under every policy and reference advisor beside the heuristic, and those that stand out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.names import LANGUAGE_TITLES
-from mlgo.compare.scores import ALL, ScoreMatrix, by_language, item_keys, score_matrix
+from mlgo.compare.inference import Bootstrap
+from mlgo.compare.scores import (
+    ALL,
+    ComparisonRow,
+    Contender,
+    ScoreMatrix,
+    by_language,
+    compare,
+    item_keys,
+    parts,
+    score_matrix,
+)
 from mlgo.errors import ArtifactError
-from mlgo.host.tasks.task import all_tasks
+from mlgo.evaluate.baseline_modules import function_costs
+from mlgo.host.tasks.task import HEURISTIC, all_tasks
 from mlgo.objects import measures
+from mlgo.objects.measures import Measure, get_measure
 
 SCOPES = {ALL: "all modules", **LANGUAGE_TITLES, "unshared": "nothing shared"}
 """Parts of a split that are compared by themselves, with their titles."""
 
 _KEY = ("project", "module")
 _DETAILS = ("num_questions", "num_inlined", "truncated", "failure", "message")
-
-
-@dataclass(frozen=True)
-class Standout:
-    """One module whose score changed a lot."""
-
-    project: str
-    module: str
-    score: float
-    baseline: float
-    ratio: float
-    num_questions: int
-    num_inlined: int
 
 
 def measured_modules(results: pa.Table, scores: pa.Table, modules: pa.Table) -> ScoreMatrix:
@@ -75,8 +75,7 @@ def policy_scores(results: pa.Table, names: Sequence[str] = measures.names()) ->
 def module_scores(rows: pa.Table, names: Sequence[str] = measures.names()) -> ScoreMatrix:
     """Put rows of modules with their contenders into matrices, by those of the measures that any of them knows."""
     known = {name: measures.get_measure(name).offset for name in names if rows[name].null_count < len(rows)}
-    measured = score_matrix(rows, _KEY, known, (*_KEY, "language", "split"), _DETAILS)
-    return replace(measured, items={**measured.items, "unshared": np.full(len(measured.keys), True, object)})
+    return score_matrix(rows, _KEY, known, (*_KEY, "language", "split"), _DETAILS)
 
 
 def module_scopes(scores: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
@@ -93,22 +92,10 @@ def count_truncated(measured: ScoreMatrix, members: Sequence[int], items: np.nda
 
 def standouts(
     measured: ScoreMatrix, name: str, split: str, measure: str, count: int
-) -> tuple[list[Standout], list[Standout]]:
-    """Modules that grew most, worst first, and modules that shrank most, best first, in relative terms."""
-    contender, offset = measured.index(name), measures.get_measure(measure).offset
-    found = [
-        Standout(
-            measured.items["project"][i],
-            measured.items["module"][i],
-            measured.scores[measure][contender, i] - offset,
-            measured.baseline[measure][i] - offset,
-            ratio,
-            measured.details["num_questions"][contender, i] or 0,
-            measured.details["num_inlined"][contender, i] or 0,
-        )
-        for i, ratio in ratios(measured, name, split, measure)
-    ]
-    grown, shrunk = [one for one in found if one.ratio > 1.0], [one for one in found if one.ratio < 1.0]
+) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """`ratios` of the modules that grew most, worst first, and of those that shrank most, best first."""
+    found = ratios(measured, name, split, measure)
+    grown, shrunk = [one for one in found if one[1] > 1.0], [one for one in found if one[1] < 1.0]
     return grown[::-1][:count], shrunk[:count]
 
 
@@ -133,3 +120,82 @@ def failures(measured: ScoreMatrix) -> list[dict[str, str]]:
         for i, one in enumerate(measured.contenders)
         for j in np.flatnonzero(failed[i].astype(bool)).tolist()
     ]
+
+
+BEST = "best of all"
+"""For each function the least cost under the heuristic or any contender."""
+
+
+def function_measure(modules: ScoreMatrix) -> Measure | None:
+    """The measure that is a sum over functions, if modules were measured by such a one."""
+    return next((one for name in modules.measures if (one := get_measure(name)).is_by_function), None)
+
+
+def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> ScoreMatrix:
+    """Bring functions of the judged modules together that anybody was asked about, or that cost anything under anybody.
+
+    Args:
+        baseline: ``artifacts.FUNCTIONS`` of the references.
+        evaluation: ``artifacts.FUNCTIONS`` of the policies.
+
+    Returns:
+        Functions as items, with their project, ``number`` of the module and ``cost`` under the heuristic; costs without
+        the offset as detail ``cost``. `BEST` is the last contender.
+    """
+    judged = np.flatnonzero(modules.where(split=modules.judged) & np.isfinite(modules.baseline[measure.name])).tolist()
+    here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][judged])), pa.string()))
+    known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
+    by_advisor = [known.get(name, {}) for name in (HEURISTIC, *(one.name for one in modules.contenders))]
+    found = [
+        (module, function)
+        for module in judged
+        for function in dict.fromkeys(one for costs in by_advisor for one in costs.get(modules.keys[module], ()))
+    ]
+    costs = [[costs.get(modules.keys[i], {}).get(name, 0.0) for i, name in found] for costs in by_advisor]
+    plain, *under = np.array(costs, np.float64).reshape(len(costs), len(found))
+    number = np.array([module for module, _ in found], np.int64)
+    compiled = np.isfinite(modules.scores[measure.name])
+    advised = np.where(compiled[:, number], under, np.nan)
+    best = np.minimum(np.fmin.reduce(advised, axis=0, initial=np.inf), plain)
+    advised = np.vstack([advised, best])
+    return ScoreMatrix(
+        [*modules.contenders, Contender(BEST)],
+        [f"{modules.keys[module]}: {function}" for module, function in found],
+        {
+            "split": np.full(len(found), modules.judged, object),
+            "project": modules.items["project"][number],
+            "number": number,
+            "cost": plain,
+        },
+        {measure.name: advised + measure.offset},
+        {measure.name: plain + measure.offset},
+        np.ones(advised.shape, bool),
+        {"cost": advised},
+        {measure.name: best + measure.offset},
+    )
+
+
+def function_rows(
+    functions: ScoreMatrix, modules: ScoreMatrix, measure: Measure, bootstrap: Bootstrap
+) -> list[tuple[ComparisonRow, ComparisonRow]]:
+    """Compare each contender by function, and by module, with costs summed over functions."""
+    number, name = functions.items["number"], measure.name
+    judged = modules.where(split=modules.judged) & np.isfinite(modules.baseline[name])
+
+    def summed(costs: np.ndarray) -> np.ndarray:
+        return measure.offset + np.bincount(number, costs, len(judged))
+
+    under = functions.details["cost"]
+    compiled = np.vstack([np.isfinite(modules.scores[name]), judged])
+    by_module = replace(
+        functions,
+        keys=modules.keys,
+        items={"project": modules.items["project"]},
+        scores={name: np.where(compiled, np.array([summed(costs) for costs in under]), np.nan)},
+        baseline={name: summed(functions.items["cost"])},
+        asked=np.ones(compiled.shape, bool),
+        best={name: summed(under[-1])},
+    )
+    one_by_one = compare(functions, parts("functions"), bootstrap, split=modules.judged)
+    whole = compare(by_module, lambda scores, split: [(ALL, judged)], bootstrap, split=modules.judged)
+    return list(zip(one_by_one, whole, strict=True))

@@ -275,7 +275,9 @@ def policies_on(measured: ScoreMatrix, split: str, measure: str) -> ScoreMatrix:
 
 def corrected(rows: Sequence[ComparisonRow], family: Callable[[ComparisonRow], Hashable]) -> list[ComparisonRow]:
     """Correct the p-values of what is claimed, by family and measure; nothing else is tested."""
-    found = [{name: one.untested for name, one in row.comparisons.items()} for row in rows]
+    found = [
+        {name: replace(one, corrected_p=None, num_tests=0) for name, one in row.comparisons.items()} for row in rows
+    ]
     parts: dict[tuple[Hashable, str], list[int]] = {}
     for i, row in enumerate(rows):
         for measure in row.comparisons if row.claim else ():

@@ -15,12 +15,11 @@ from mlgo import __version__
 from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, read_provenance, read_table
 from mlgo.base.files import content_hash, file_sha256, json_text
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
-from mlgo.compare.executed import Programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
 from mlgo.compare.modules import policy_scores
+from mlgo.compare.programs import Programs, complete_programs, measured_programs, read_programs
 from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
-from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.deploy.export.cpp import text_templates
 from mlgo.deploy.release import CARD, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError

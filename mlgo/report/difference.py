@@ -14,10 +14,10 @@ from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.headline import SHIP_COLUMNS, main_learner
-from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Gain, by_project, differences, gains
+from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Gain, by_project, gains
 from mlgo.compare.modules import policy_scores
+from mlgo.compare.programs import complete_programs, measured_programs
 from mlgo.compare.scores import Contender, ScoreMatrix
-from mlgo.compare.shipped import complete_programs, measured_programs
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
@@ -134,7 +134,7 @@ def _lines(asked: str, items: str, pair: _Pair, seeds: Sequence[int], bootstrap:
         sides = [by_project(scores[:, chosen], number) for scores in pair.scores]
         together = [gains(after, before, POINTS_ONLY) for after in sides]
         by_seed = [[gains(one[None], before, POINTS_ONLY) for one in after] for after in sides]
-        found = differences(sides[0], sides[1], before, bootstrap)
+        found = gains(sides[0], before, bootstrap, sides[1])
         for at, kind in enumerate(("in total",) if language else ("in total", "geometric mean of projects")):
             yield Difference(
                 f"{asked}{title}, {kind}",

@@ -4,7 +4,15 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from mlgo.compare.executed import FIGURES, PAIRS, Programs, RankCorrelation, change, find_programs, read_programs
+from mlgo.compare.programs import (
+    EXECUTED,
+    PAIRS,
+    Programs,
+    RankCorrelation,
+    executed_gain,
+    find_programs,
+    read_programs,
+)
 from mlgo.compare.scores import ComparisonRow
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, text_column
 
@@ -35,16 +43,11 @@ Gain over the heuristic.
 
 def program_table(rows: Sequence[ComparisonRow]) -> Table:
     """Gains of contenders in what programs execute."""
-
-    def gain(row: ComparisonRow, figure: str) -> float | None:
-        changed = change(row, figure)
-        return None if changed is None else 0.0 - changed
-
     return Table(
         [
             text_column("program", lambda row: row.scope),
             text_column("policy or advisor", lambda row: row.name),
-            *(gain_column(f"gain, {title}", partial(gain, figure=name)) for name, title in FIGURES.items()),
+            *(gain_column(f"gain, {title}", partial(executed_gain, figure=name)) for name, title in EXECUTED.items()),
         ],
         rows,
     )
@@ -55,7 +58,7 @@ def executed_tables(programs: Programs) -> dict[str, Table]:
     ranks = [
         text_column("program", lambda one: one.scope),
         count_column("contenders", lambda one: one.number),
-        *(Column(f"{FIGURES[a]} and {FIGURES[b]}", partial(_rank, pair=(a, b))) for a, b in PAIRS),
+        *(Column(f"{EXECUTED[a]} and {EXECUTED[b]}", partial(_rank, pair=(a, b))) for a, b in PAIRS),
     ]
     return {
         "together": program_table(programs.changes(together=True)),

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
 from mlgo.base.config import read_settings
-from mlgo.compare.executed import find_programs, read_programs
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
 from mlgo.compare.inference import DEFAULT, Bootstrap, Comparison
+from mlgo.compare.programs import find_programs, read_programs
 from mlgo.report.pages import PLAIN, Column, RenderedPage, Style, Table, gain_column, text_column
 
 _DEFAULT_LEVEL = "-Oz"

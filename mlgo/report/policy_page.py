@@ -12,8 +12,8 @@ from mlgo.base.config import Settings
 from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.modules import SCOPES, policy_scores
+from mlgo.compare.programs import measured_programs
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
-from mlgo.compare.shipped import measured_programs
 from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.inputs import Facts

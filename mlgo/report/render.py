@@ -11,10 +11,10 @@ import plotly.graph_objects as go
 
 from mlgo.base.artifacts import RowView
 from mlgo.base.seeding import sample
-from mlgo.compare.executed import Programs
 from mlgo.compare.headline import Headline
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.modules import SCOPES, Standout, failures, ratios, standouts
+from mlgo.compare.modules import SCOPES, failures, ratios, standouts
+from mlgo.compare.programs import Programs
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
 from mlgo.compare.trainings import Curve
 from mlgo.host.process import without_folders
@@ -90,7 +90,7 @@ class ComparedPolicies:
             headline=self.truth and headline_table(self.truth, level, HTML),
             standouts={
                 name: [
-                    _standout_table(some, main, task.actions.yes_or_no)
+                    _standout_table(self.modules, name, main, some, task.actions.yes_or_no)
                     for some in standouts(self.modules, name, split, main.name, _NUM_STANDOUTS)
                 ]
                 for name in self.modules.policies
@@ -241,17 +241,25 @@ def _function_table(rows: Sequence[tuple[ComparisonRow, ComparisonRow]]) -> Tabl
     )
 
 
-def _standout_table(modules: Sequence[Standout], measure: Measure, inlining: bool) -> Table:
-    unit = measure.words.unit
+def _standout_table(
+    measured: ScoreMatrix, name: str, measure: Measure, modules: Sequence[tuple[int, float]], inlining: bool
+) -> Table:
+    """Some modules, each by its number and ratio."""
+    unit, i = measure.words.unit, measured.index(name)
+    score, baseline = (
+        measured.scores[measure.name][i] - measure.offset,
+        measured.baseline[measure.name] - measure.offset,
+    )
+    questions, inlined = (measured.details[detail][i] for detail in ("num_questions", "num_inlined"))
     return Table(
         [
-            text_column("module", lambda one: one.module, wrap=True),
-            text_column("project", lambda one: one.project),
-            count_column(f"heuristic ({unit})", lambda one: one.baseline),
-            count_column(f"policy ({unit})", lambda one: one.score),
-            Column("ratio", lambda one, style: style.ratio(one.ratio)),
-            count_column("questions", lambda one: one.num_questions),
-            *([count_column("inlined", lambda one: one.num_inlined)] if inlining else []),
+            text_column("module", lambda one: measured.items["module"][one[0]], wrap=True),
+            text_column("project", lambda one: measured.items["project"][one[0]]),
+            count_column(f"heuristic ({unit})", lambda one: baseline[one[0]]),
+            count_column(f"policy ({unit})", lambda one: score[one[0]]),
+            Column("ratio", lambda one, style: style.ratio(one[1])),
+            count_column("questions", lambda one: questions[one[0]] or 0),
+            *([count_column("inlined", lambda one: inlined[one[0]] or 0)] if inlining else []),
         ],
         modules,
     )

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.programs import measured_programs, shipped_totals
 from mlgo.compare.scores import SPLITS, ComparisonRow, Contender
-from mlgo.compare.shipped import measured_programs, shipped_totals
 from mlgo.corpus.seen import BINDINGS, EXACT, KINDS, NEAR, STANDARD, UNSEEN, seen_share
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.metrics import shipped_metrics

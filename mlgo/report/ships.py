@@ -10,8 +10,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
-from mlgo.compare.shipped import (
+from mlgo.compare.programs import (
     BEST_LEVEL,
     PROGRAMS,
     best_level,
@@ -23,6 +22,7 @@ from mlgo.compare.shipped import (
     shipped_totals,
     with_best_known,
 )
+from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
 from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column

@@ -15,8 +15,8 @@ from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import measured_modules
+from mlgo.compare.programs import measured_programs, shipped_totals
 from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole
-from mlgo.compare.shipped import measured_programs, shipped_totals
 from mlgo.compare.trainings import check_seeds, count_evaluations, read_curves
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError, ConfigError

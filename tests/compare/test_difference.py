@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES
-from mlgo.compare.inference import Bootstrap, Gain, differences
+from mlgo.compare.inference import Bootstrap, Gain, gains
 from mlgo.errors import ArtifactError
 from mlgo.report.difference import Side, compare_sides
 from tests.compare.conftest import shipped_rows
@@ -80,8 +80,8 @@ SIZES = st.integers(2, 5).flatmap(
 def test_swapped_sides_turn_the_sign_and_equal_ones_differ_by_nothing(rows):
     before, first, second = np.array(rows[0], float), np.array(rows[1:3], float), np.array(rows[3:], float)
     for one, other in zip(
-        differences(first, second, before, BOOTSTRAP), differences(second, first, before, BOOTSTRAP), strict=True
+        gains(first, before, BOOTSTRAP, second), gains(second, before, BOOTSTRAP, first), strict=True
     ):
         assert one.low <= one.value <= one.high
         assert (other.value, other.low, other.high) == pytest.approx((-one.value, -one.high, -one.low))
-    assert differences(first, first, before, BOOTSTRAP) == [Gain(0.0, 0.0, 0.0)] * 3
+    assert gains(first, before, BOOTSTRAP, first) == [Gain(0.0, 0.0, 0.0)] * 3

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS, write_rows
-from mlgo.compare.executed import FIGURES, change, read_programs
+from mlgo.compare.programs import EXECUTED, executed_gain, read_programs
 from mlgo.errors import ArtifactError
 
 
@@ -31,14 +31,14 @@ def read(tmp_path):
     return go
 
 
-def test_changes_by_hand(read):
-    found = {(row.scope, row.name): {name: change(row, name) for name in FIGURES} for row in read(ROWS).rows}
+def test_gains_by_hand(read):
+    found = {(row.scope, row.name): {name: executed_gain(row, name) for name in EXECUTED} for row in read(ROWS).rows}
     # With 1 added to costs: 5 / 10, and 1 / 1.
-    assert found["a", "good"]["spill_cost"] == pytest.approx(-0.5)
+    assert found["a", "good"]["spill_cost"] == pytest.approx(0.5)
     assert found["b", "good"]["spill_cost"] == pytest.approx(0.0)
-    assert found["all", "good"]["spill_cost"] == pytest.approx((0.5 * 1.0) ** 0.5 - 1)
-    assert found["all", "bad"]["instructions"] == pytest.approx((1.1 * 0.5) ** 0.5 - 1)
-    assert found["all", "good"]["accesses"] == pytest.approx((0.9 * 0.8) ** 0.5 - 1)
+    assert found["all", "good"]["spill_cost"] == pytest.approx(1 - (0.5 * 1.0) ** 0.5)
+    assert found["all", "bad"]["instructions"] == pytest.approx(1 - (1.1 * 0.5) ** 0.5)
+    assert found["all", "good"]["accesses"] == pytest.approx(1 - (0.9 * 0.8) ** 0.5)
     assert found["all", "good"]["text_bytes"] == pytest.approx(0.0)
 
 
@@ -55,7 +55,7 @@ def test_what_went_wrong_is_named(read):
     broken = row("b", "bad", 3.0, None, None, writes=None, right=None, failure="program", message="ended by signal 11")
     programs = read([*ROWS[:4], {**ROWS[4], "right": False}, broken])
     assert programs.wrong == [("b", "good", "printed something else"), ("b", "bad", "ended by signal 11")]
-    assert change(next(row for row in programs.rows if row.name == "bad"), "instructions") is None
+    assert executed_gain(next(row for row in programs.rows if row.name == "bad"), "instructions") is None
     assert programs.correlations[2].by_pair["spill_cost", "instructions"] is None  # two contenders are too few
 
 

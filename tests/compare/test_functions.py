@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import FUNCTIONS
-from mlgo.compare.functions import BEST, function_rows, measured_functions
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.modules import module_scores
+from mlgo.compare.modules import BEST, function_rows, measured_functions, module_scores
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.report.render import _function_scatter

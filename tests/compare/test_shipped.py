@@ -6,8 +6,8 @@ import pytest
 
 from mlgo.base.artifacts import SHIPPED_SIZES
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.programs import FIGURES, measured_programs, program_rows, ship_failures, shipped_totals
 from mlgo.compare.scores import Contender
-from mlgo.compare.shipped import FIGURES, measured_programs, program_rows, ship_failures, shipped_totals
 from mlgo.report.metrics import headline_metrics, shipped_metrics
 from mlgo.report.pages import HTML
 from mlgo.report.ships import compare_shipped
