@@ -26,11 +26,10 @@ from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, read_config, say
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
 from mlgo.corpus.capture.llvm_corpora import Exporter
 from mlgo.corpus.capture.objects import Recompiler
-from mlgo.corpus.capture.relink import Relink
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,

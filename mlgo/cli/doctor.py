@@ -18,8 +18,8 @@ from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.leftovers import add_folder_options, find_leftovers
 from mlgo.cli.program import CONFIG, SETTINGS, add_command, add_options, read_config
+from mlgo.corpus.link_time import full_lto_asks
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.corpus.whole_program import full_lto_asks
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_plain, compile_under_advice, probe_channel

@@ -18,8 +18,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
-from mlgo.corpus.thin_lto import ONE_JOB
-from mlgo.corpus.whole_program import MERGING, take_merged
+from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
