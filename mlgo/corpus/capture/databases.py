@@ -189,7 +189,7 @@ _LIBRARY_ROLES = ("libraryPath", "libraries")
 _Part = TypeVar("_Part", bound=BaseModel)
 
 
-class _Entry(BaseModel):
+class _ReplyObject(BaseModel):
     """An object of the index, or a target of a configuration."""
 
     kind: str = ""
@@ -197,7 +197,7 @@ class _Entry(BaseModel):
 
 
 class _Index(BaseModel):
-    objects: list[_Entry]
+    objects: list[_ReplyObject]
 
 
 class _Paths(BaseModel):
@@ -207,7 +207,7 @@ class _Paths(BaseModel):
 
 class _Configuration(BaseModel):
     name: str
-    targets: list[_Entry]
+    targets: list[_ReplyObject]
 
 
 class _Codemodel(BaseModel):
