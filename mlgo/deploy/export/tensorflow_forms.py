@@ -72,7 +72,6 @@ class SavedModel(Form):
     max_questions = PARITY_QUESTIONS
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`."""
         tf = import_tensorflow()
         specs = [tf.TensorSpec(spec.shape, spec.dtype, name=spec.name) for spec in model_inputs(policy, trace)]
         specs += [tf.TensorSpec((1,), dtype, name=name) for name, dtype in TRAINING_INPUTS.items()]
