@@ -42,10 +42,8 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
     """Content of ``card.json``; None stands for what is not known.
 
     Args:
-        release: its files.
         corpus: ``modules.parquet``; used if it is what the policy was trained on.
         evaluations: folders of tables in which the policy was measured.
-        bootstrap: makes the intervals.
     """
     policy, origin = release.policy, release.policy.origin
     task, of_files = get_task(policy.task), _facts_of_files(release)
@@ -78,13 +76,7 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
 
 
 def with_card(release: Release, card: Json, version: str | None = None) -> dict[str, bytes]:
-    """Files of a release with its card and page, by path.
-
-    Args:
-        release: the files, perhaps with fewer forms than the card names.
-        card: facts, see `describe`.
-        version: semantic version of the release; None leaves that of the card.
-    """
+    """Files of a release, perhaps with fewer forms than the card names, with its card and page; by path."""
     facts = card | _facts_of_files(release)
     try:
         facts["version"] = version or card["version"]

@@ -62,12 +62,10 @@ class Release:
 
 
 def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = None) -> Release:
-    """Read a policy and what was exported of it.
+    """Read a policy's folder and what was exported of it.
 
     Args:
-        policy: its folder.
         exported: folder with a folder for each form, ``parity.json`` and perhaps a card; may be the same.
-        forms: those that are wanted; None for all that there are.
     """
     found, name = load_policy(policy), PolicyName.of(policy.resolve().name)
     parity = _checked_forms(exported, policy_hashes(policy))

@@ -119,10 +119,8 @@ def compare_builds(
     """Compare two files, or two folders by relative paths.
 
     Args:
-        before: a file or a folder.
-        after: likewise.
-        only: patterns of relative paths to look at, with ``*`` for anything; none means all. For folders.
-        forms: of files to look at. For folders.
+        only: in folders, patterns of relative paths to look at, with ``*`` for anything; none means all.
+        forms: in folders, of files to look at.
         progress: gives back the paths one by one, and may show how far it is.
     """
     for path in (before, after):

@@ -241,7 +241,6 @@ class AheadOfTime(CompiledForm):
     name = "aot"
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`; also raises as `run_tool`."""
         model = get_task(policy.task).model
         with scratch_directory() as scratch:
             SavedModel().write(policy, trace, scratch / "saved_model")
