@@ -1,5 +1,7 @@
 # Modules -> reference scores, trace of the built-in heuristic, vocabulary, at every place.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 rule baseline:

@@ -1,5 +1,7 @@
 # Sources -> bitcode -> corpus with splits, at every place.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 rule corpus:

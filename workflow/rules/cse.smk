@@ -1,6 +1,8 @@
 # Choice of redundancy eliminations: recorded methods -> baselines -> labels -> report, at every place of choices.
 # train.smk and evaluate.smk have what lies between. What make does for tasks that choose among candidates.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 rule cse:

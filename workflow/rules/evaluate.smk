@@ -1,5 +1,9 @@
 # Policies on held-out projects -> sizes beside the heuristic's; those of generalisation and of a sweep by the same rule.
-include: "policies.smk"
+if "TRAIN_SETS" not in globals():
+
+    include: "policies.smk"
+
+
 include: "programs.smk"
 
 

@@ -1,5 +1,7 @@
 # Policies -> models that LLVM can be built with, and their cards, which tell what the evaluation has shown.
-include: "common.smk"
+if "KIND" not in globals():
+
+    include: "common.smk"
 
 
 from mlgo.deploy.export import FORMS

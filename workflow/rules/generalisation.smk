@@ -1,5 +1,7 @@
 # Policies on other languages and under other compilers. Not part of the default run: make generalisation.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 LINEAGES = [

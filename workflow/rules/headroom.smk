@@ -1,5 +1,7 @@
 # Modules -> smaller code found by search. Not part of the default run: make headroom, or snakemake headroom.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 rule headroom:

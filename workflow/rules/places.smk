@@ -2,7 +2,9 @@
 # data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk), data/sealed/
 # of the sealed test set (sealed.smk). The rules that fill them are the same. What belongs to choices lies in the folder cse/
 # of a place.
-include: "common.smk"
+if "KIND" not in globals():
+
+    include: "common.smk"
 
 
 from mlgo.base.names import ProjectName

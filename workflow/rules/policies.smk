@@ -1,5 +1,7 @@
 # What trainings and evaluations read: of the default run, of further compilers and of a sweep.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 import shlex

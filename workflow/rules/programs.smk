@@ -1,6 +1,8 @@
 # Runnable programs -> what is executed under each policy. With evaluate.programs it is part of every evaluation, else it is on
 # request: make programs. Needs valgrind.
-include: "common.smk"
+if "KIND" not in globals():
+
+    include: "common.smk"
 
 
 rule programs:

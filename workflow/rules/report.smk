@@ -1,5 +1,7 @@
 # Results -> one page for people, metrics and plot data for DVC.
-include: "common.smk"
+if "KIND" not in globals():
+
+    include: "common.smk"
 
 
 rule report:

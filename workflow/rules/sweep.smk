@@ -1,5 +1,7 @@
 # Trainings under settings that vary, side by side. Not part of the default run: make sweep, or snakemake sweep.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 rule sweep:

@@ -1,6 +1,8 @@
 # Trace -> cloned policy -> policies that learned from compiles; those of generalisation and of a sweep are trained by the
 # same rule, at their places.
-include: "policies.smk"
+if "TRAIN_SETS" not in globals():
+
+    include: "policies.smk"
 
 
 rule train:

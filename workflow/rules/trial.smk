@@ -1,6 +1,8 @@
 # A finished policy on one more project -> tables and a page. The policy is no input: nothing is trained, and no other project is
 # compiled.
-include: "places.smk"
+if "SEALED_NAMES" not in globals():
+
+    include: "places.smk"
 
 
 wildcard_constraints:
