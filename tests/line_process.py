@@ -2,21 +2,23 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 
 class LineProcess:
-    def __init__(self, command: Sequence[str | Path], folder: Path | None = None) -> None:
-        self._command, self._folder = command, folder
+    def __init__(
+        self, command: Sequence[str | Path], folder: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._command, self._where = command, {"cwd": folder, "env": environment}
         self._process: subprocess.Popen[str] | None = None
 
     def ask(self, request: Any) -> str:
         """Its answer; a process that has died is a failure."""
         if self._process is None:
             self._process = subprocess.Popen(
-                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=self._folder
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **self._where
             )
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -29,8 +29,8 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, workers_of
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
+from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin

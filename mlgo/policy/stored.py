@@ -42,13 +42,19 @@ class StoredModel(Protocol):
     """A model on disk, and how it sees the world."""
 
     @property
-    def architecture(self) -> Shape: ...
+    def architecture(self) -> Shape:
+        """Its kind and size."""
+        ...
 
     @property
-    def weights(self) -> np.ndarray: ...
+    def weights(self) -> np.ndarray:
+        """float32 [num_params]."""
+        ...
 
     @property
-    def num_inputs(self) -> int: ...
+    def num_inputs(self) -> int:
+        """Inputs that it must have for what it sees."""
+        ...
 
 
 Stored = TypeVar("Stored", bound=StoredModel)

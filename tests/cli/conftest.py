@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command_process import CommandProcess
+from mlgo.cli.main import find_commands
+from mlgo.cli.show_report import PAGES
 from tests.conftest import REPOSITORY
+from tests.fork_server import ForkServer
 
 MLGO = Path(sys.executable).with_name("mlgo")
 TRACKED_DATA = ("drivers", "programs", "released", "sample")
@@ -29,10 +31,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def mlgo(clone: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]]]:
     """Run ``mlgo`` with some arguments, and further variables, in a clone."""
-    process = CommandProcess()
+    process = ForkServer([*find_commands().values(), *(f"mlgo.{page.module}" for page in PAGES.values())])
 
     def run(*arguments: str | Path, **variables: str) -> subprocess.CompletedProcess[str]:
-        return process.run([str(one) for one in arguments], clone, {**os.environ, **variables})
+        return process.run("mlgo", *arguments, folder=clone, environment={**os.environ, **variables})
 
     yield run
     process.close()

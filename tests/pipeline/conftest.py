@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ import pytest
 from mlgo.base.config import load_config, merge
 from mlgo.base.files import write_json
 from tests.fakes.policies import linear_policy
+from tests.fork_server import ForkServer
 
 ROOT = Path(__file__).parents[2]
 OTHER = linear_policy("regalloc-evict", ["progress"], [0.0] * 4)
@@ -21,6 +23,10 @@ OTHER = linear_policy("regalloc-evict", ["progress"], [0.0] * 4)
 
 STARTED = ("bcmax", "es", "ppo")
 """Learners that go on from a policy."""
+
+TRAINING = ForkServer(["mlgo.learn.driver", "tensorflow"])
+PLANNING = ForkServer(["snakemake.cli", "snakemake.api", "pydantic", "numpy", "pyarrow"])
+"""Run programs that train, and dry runs of Snakemake."""
 
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
 
@@ -59,6 +65,8 @@ class WorkingCopy:
         )
 
     def run(self, *command: str, timeout: float = 580) -> subprocess.CompletedProcess:
+        if command[0] == "snakemake" and "--dry-run" in command:
+            return PLANNING.run(*command, folder=self.root, environment=self.environment)
         where = {"cwd": self.root, "env": self.environment}
         return subprocess.run(command, **where, capture_output=True, text=True, timeout=timeout, check=False)
 
@@ -67,6 +75,12 @@ class WorkingCopy:
         run = self.run(*command, timeout=timeout)
         assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
         return run
+
+    def run_here(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a Python program where TensorFlow is imported already."""
+        python, *program = command
+        assert python == sys.executable
+        return TRAINING.run(*program, folder=self.root, environment=self.environment)
 
     def commit(self) -> None:
         """Put everything into a new repository of Git."""
@@ -137,6 +151,13 @@ def last_logged(folder: Path, name: str) -> float:
     events = [event for path in sorted(folder.iterdir()) for event in EventFileLoader(str(path)).Load()]
     values = [value for event in events for value in event.summary.value if value.tag == name]
     return float(make_ndarray(values[-1].tensor))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def servers() -> Iterator[None]:
+    yield
+    TRAINING.close()
+    PLANNING.close()
 
 
 @pytest.fixture(scope="session")

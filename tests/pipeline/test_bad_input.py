@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
@@ -33,6 +34,15 @@ class World:
         origin = {**read_provenance(self.root / path), **changes}
         write_table(self.root / path, table, schema, provenance(**{k: v for k, v in origin.items() if k != "package"}))
 
+    @property
+    def trace(self) -> pa.Table:
+        return read_table(self.root / "baseline/trace.parquet")
+
+    def write_trace(self, trace: pa.Table, **changes) -> None:
+        plain = trace_schema([]).names
+        schema = trace_schema([name for name in trace.column_names if name not in plain])
+        self.write("baseline/trace.parquet", trace, schema, **changes)
+
     def change_policy(self, **changes) -> None:
         path = self.root / "bc-s0/policy.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -42,7 +52,7 @@ class World:
         output, changes = self.root / f"{learner}-s0-again", settings or {}
         shutil.copytree(self.earlier, output)
         before = {path.name: path.read_bytes() for path in output.iterdir()}
-        run = self.checkout.run(*self._command(learner, output, changes))
+        run = self.checkout.run_here(*self._command(learner, output, changes))
         assert run.returncode == 1, run.stderr[-3000:]
         (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
         assert message in line
@@ -110,24 +120,29 @@ def test_a_vocabulary_that_does_not_fit_the_trace(world):
 
 
 @pytest.mark.parametrize(
-    ("learner", "message"),
+    ("learner", "change", "message"),
     [
-        ("marginal", "the training trace holds no question; add training projects"),
-        ("bcmax", "the trace lacks 12 modules that have scores, the first is "),
+        ("bc", lambda trace: trace.slice(0, 0), "the training trace holds no question"),
+        ("marginal", lambda trace: trace.slice(0, 0), "the training trace holds no question; add training projects"),
+        ("bcmax", lambda trace: trace.slice(0, 0), "the trace lacks 12 modules that have scores, the first is "),
+        ("bc", lambda trace: trace.filter(pc.equal(trace["answer"], 1)), "the training trace holds only one kind of"),
+        ("bc", lambda trace: trace.drop_columns(["num_loops"]), "lacks 1 of the policy's features (num_loops)"),
+        (
+            "bc",
+            lambda trace: trace.append_column("colour", trace["num_loops"]),
+            "the vocabulary lacks 1 features of the trace (colour)",
+        ),
     ],
 )
-def test_an_empty_trace(world, learner, message):
-    empty = read_table(world.root / "baseline/trace.parquet").slice(0, 0)
-    names = [name for name in empty.column_names if name not in trace_schema([]).names]
-    world.write("baseline/trace.parquet", empty, trace_schema(names))
+def test_an_unusable_trace(world, learner, change, message):
+    world.write_trace(change(world.trace))
     world.refuses(learner, message)
 
 
-def test_a_trace_of_another_task(world):
-    trace = read_table(world.root / "baseline/trace.parquet")
-    names = [name for name in trace.column_names if name not in trace_schema([]).names]
-    world.write("baseline/trace.parquet", trace, trace_schema(names), task="regalloc")
-    world.refuses("marginal", "the trace is of task 'regalloc', not 'inline-size'; run the baseline stage again")
+@pytest.mark.parametrize("learner", ["bc", "marginal"])
+def test_a_trace_of_another_task(world, learner):
+    world.write_trace(world.trace, task="regalloc")
+    world.refuses(learner, "the trace is of task 'regalloc', not 'inline-size'; run the baseline stage again")
 
 
 @pytest.mark.parametrize("learner", ["bcmax", "es", "marginal", "ppo"])
@@ -157,6 +172,9 @@ def test_compiles_that_all_fail_are_explained(world, learner, message):
     ("learner", "message", "changes"),
     [
         ("es", "range of numbers; lower es.step_size", {"step_size": 1e40}),
+        pytest.param(
+            "bc", "the cloning loss is not a number; lower bc.", {"learning_rate": 1e38}, marks=pytest.mark.slow
+        ),
         pytest.param(
             "bcmax", "the loss of BC-Max is not a number; lower bcmax.", {"learning_rate": 1e39}, marks=pytest.mark.slow
         ),

@@ -1,14 +1,13 @@
-"""BC-Max on the sample corpus with the real compiler; and what both clonings say to unusable input."""
+"""BC-Max on the sample corpus with the real compiler."""
 
 import shutil
 import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow.compute as pc
 import pytest
 
-from mlgo.base.artifacts import FAILURES, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.base.artifacts import FAILURES, read_table
 from mlgo.learn.bcmax.loop import STATES
 from mlgo.learn.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy
@@ -90,11 +89,11 @@ def test_trees_earlier_policies_and_the_provenance_of_both(finished):
 
 
 def test_unusable_settings(finished):
-    run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
+    run = finished.run_here(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
     assert run.returncode == 1
     assert "data/policies/gone/policy.json is missing" in run.stderr
     save_policy(OTHER, finished.root / "data/bcmax-bad/other")
-    run = finished.run(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
+    run = finished.run_here(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
     assert run.returncode == 1
     assert run.stderr.strip().splitlines()[-1].startswith("error: data/bcmax-bad/other, named in bcmax.policies, is a")
     assert not (finished.root / "data/bcmax-bad/bcmax-s0").exists()
@@ -107,56 +106,3 @@ def test_the_rule_is_part_of_the_workflow(finished, tmp_path):
     run = finished.succeed("snakemake", "--cores", "1", *presets, "--dry-run")
     assert "rule train_bcmax:" in run.stdout + run.stderr
     assert "data/policies/bcmax-s0/weights.npy" in run.stdout + run.stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "task", "message"),
-    [
-        (lambda trace: trace.slice(0, 0), "inline-size", "the training trace holds no question"),
-        (
-            lambda trace: trace.filter(pc.equal(trace["answer"], 1)),
-            "inline-size",
-            "the training trace holds only one kind of answer",
-        ),
-        (
-            lambda trace: trace.drop_columns(["num_loops"]),
-            "inline-size",
-            "the trace lacks 1 of the policy's features (num_loops)",
-        ),
-        (
-            lambda trace: trace.append_column("colour", trace["num_loops"]),
-            "inline-size",
-            "the vocabulary lacks 1 features of the trace (colour)",
-        ),
-        (lambda trace: trace, "regalloc", "the trace is of task 'regalloc', not 'inline-size'"),
-    ],
-)
-def test_cloning_refuses_an_unusable_trace_and_overwrites_nothing(finished, tmp_path, change, task, message):
-    shutil.copytree(finished.root / "data/baseline", tmp_path / "baseline")
-    path = tmp_path / "baseline/trace.parquet"
-    trace = change(read_table(path))
-    plain = set(trace_schema([]).names)
-    schema = trace_schema([name for name in trace.column_names if name not in plain])
-    origin = {**read_provenance(path), "task": task}
-    write_table(path, trace, schema, provenance(**{key: value for key, value in origin.items() if key != "package"}))
-    refused(finished, tmp_path, message)
-
-
-@pytest.mark.slow
-def test_cloning_with_a_loss_that_is_not_a_number_overwrites_nothing(finished, tmp_path):
-    shutil.copytree(finished.root / "data/baseline", tmp_path / "baseline")
-    refused(finished, tmp_path, "the cloning loss is not a number; lower bc.learning_rate", learning_rate=1e38)
-
-
-def refused(checkout: Checkout, folder: Path, message: str, **changes) -> None:
-    output = folder / "bc-s0"
-    shutil.copytree(checkout.root / "data/policies/bc-s0", output)
-    before = result(output)
-    (folder / "corpus").symlink_to(checkout.root / "data/corpus")
-    own = ["--home", str(folder), "--work", str(folder / "work"), "--output", str(output)]
-    run = checkout.run(*checkout.training("bc", "bc-refused", *own, preset="", bc=changes))
-    assert run.returncode == 1
-    (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
-    assert message in line
-    assert "Traceback" not in run.stderr
-    assert result(output) == before

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from mlgo.corpus.capture.databases import is_cmake, read_cmake
+from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.cmake import is_cmake, read_cmake
 from mlgo.corpus.capture.importers import import_build
 from mlgo.errors import CorpusError
 
@@ -79,7 +80,8 @@ def test_the_objects_are_called_as_cmake_calls_them(project):
     configure(project)
     configure(project)
     subprocess.run(["make", "-C", project / "build", "-sk"], check=False, capture_output=True)
-    objects = [unit.compile.output for unit in read_cmake(project / "build").units]
+    cmake = read_cmake(project / "build")
+    objects = [unit.compile.output for unit in read_build(cmake.calls, cmake.source).units]
     assert [path for path in objects if not path.is_file()] == []
 
 
