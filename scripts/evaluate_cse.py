@@ -16,9 +16,8 @@ from mlgo.base.names import PolicyName
 from mlgo.cli.program import corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.jit.baseline import eligible_units, names_of
 from mlgo.jit.cache import choice_row
-from mlgo.jit.policy import load_choice_policy
+from mlgo.jit.policy import greedy, load_choice_policy
 from mlgo.jit.pool import LOST, ChoicePool
-from mlgo.jit.rollout import greedy
 
 
 def main() -> None:

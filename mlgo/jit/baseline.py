@@ -21,14 +21,7 @@ from mlgo.jit.state import Observer, columns_for, skip_reason
 
 @dataclass(frozen=True)
 class Tables:
-    """Rows of the baseline's tables.
-
-    Attributes:
-        units: of ``artifacts.CSE_UNITS``.
-        compiles: of ``artifacts.CSE_COMPILES``.
-        candidates: of ``artifacts.cse_candidates_schema``, of the units that are taken.
-        features: names of all features.
-    """
+    """Rows of the baseline's tables, see `mlgo.base.artifacts`; candidates and features of the units that are taken."""
 
     units: list[dict[str, Any]]
     compiles: list[dict[str, Any]]
@@ -77,11 +70,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
 
 
 def repeats(bodies: Mapping[str, str]) -> dict[str, str]:
-    """Why units whose body an earlier one has are left out, by name.
-
-    Args:
-        bodies: hash of each body, by name of the unit.
-    """
+    """Why units whose body an earlier one has are left out, by name; given the hash of each body."""
     first: dict[str, str] = {}
     earliest = {name: first.setdefault(body, name) for name, body in bodies.items()}
     return {name: f"same code as another: {other}" for name, other in earliest.items() if other != name}
@@ -136,12 +125,9 @@ class EligibleUnit:
     """A unit that takes part, with its baselines.
 
     Attributes:
-        name: of the unit.
-        split: train, validation or test.
         num_viable: candidates that can be applied.
         none: score without elimination.
         heuristic: score under the built-in heuristic.
-        heuristic_choice: what that chose.
     """
 
     name: str
@@ -153,12 +139,7 @@ class EligibleUnit:
 
 
 def eligible_units(baseline: Path, *splits: str) -> list[EligibleUnit]:
-    """Eligible units of some splits.
-
-    Args:
-        baseline: folder with ``units.parquet`` and ``compiles.parquet``.
-        splits: which; all without any.
-    """
+    """Eligible units of some splits, of all without any."""
     rows = read_table(baseline / "units.parquet", CSE_UNITS).to_pylist()
     compiles = read_table(baseline / "compiles.parquet", CSE_COMPILES).to_pylist()
     compiled = {(row["unit"], row["way"]): row for row in compiles}

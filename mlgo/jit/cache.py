@@ -37,10 +37,6 @@ class CachedCompiler(Closing):
     Attributes:
         num_asked: compiles asked for.
         num_compiled: compiles that were done for that.
-
-    Args:
-        compiler: compiles what is not known.
-        known: outcomes by unit.
     """
 
     def __init__(self, compiler: ChoiceCompiler, known: dict[str, Outcomes] | None = None) -> None:
@@ -71,10 +67,6 @@ class CachedCompiler(Closing):
 
 class CompileCache:
     """Outcomes of one compiler under one set of settings, by unit; kept on disk where a folder is given.
-
-    Attributes:
-        key: see `Key`.
-        folder: where its files are; None without.
 
     Args:
         root: folder of all keys; None keeps them in memory alone.

@@ -52,14 +52,8 @@ class SuperPmiClient(Closing):
     made the request that started it.
 
     Args:
-        superpmi: on which JIT and collection.
-        request_timeout_s: for one reply.
         startup_timeout_s: for the first reply of a process, which must load the JIT and open the collection.
         max_restarts: how often a request is sent again after its process had to be replaced.
-
-    Attributes:
-        superpmi: on which JIT and collection.
-        num_starts: how many processes were started.
     """
 
     def __init__(
@@ -79,17 +73,10 @@ class SuperPmiClient(Closing):
         self.num_starts = 0
 
     def compile(self, index: int, decisions: Sequence[int] | None) -> Reply:
-        """Compile a method.
+        """Metrics of a method, or what went wrong with it, see `process.request`.
 
-        Args:
-            index: its number in the collection, from 1.
-            decisions: positions of the candidates to eliminate, from 0, in order; empty for none; None leaves it to
-                the JIT's own heuristic, which tells no features.
-
-        Returns:
-            Metrics, or what went wrong with this method. A request that ends its process is sent again to a new one, up
-            to ``max_restarts`` times, one for an unknown method once. If that does not help, the method is not sent
-            again in the life of this client.
+        A request that ends its process is sent again to a new one, up to ``max_restarts`` times, one for an unknown
+        method once. If that does not help, the method is not sent again in the life of this client.
         """
         request(index, decisions, feature_names=True)  # refused, whatever is known of the method
         if index in self._given_up:
@@ -110,11 +97,7 @@ class SuperPmiClient(Closing):
         return outcome
 
     def close(self) -> int | None:
-        """End the process; the next request would start another. Safe to call again.
-
-        Returns:
-            Its exit status, negative for a signal; None when there was none.
-        """
+        """End the process; the next request would start another. Gives its exit status, None when there was none."""
         process, self._process, self._names = self._process, None, ()
         return process.stop() if process else None
 
@@ -210,11 +193,7 @@ _NUM_TRIED = 64
 
 
 def find_core_root(folder: Path) -> tuple[Path, Path]:
-    """Find SuperPMI and the JIT.
-
-    Returns:
-        The replay tool, and the JIT it shall load.
-    """
+    """Find SuperPMI, and the JIT that it shall load."""
     if not folder.is_dir():
         raise SuperPmiError(f"{folder} is no folder; give a core_root of dotnet/runtime")
     superpmi = next((folder / name for name in _PROGRAMS if os.access(folder / name, os.X_OK)), None)
@@ -240,8 +219,7 @@ def find_collection(path: Path) -> Path:
 def check_jit(client: SuperPmiClient) -> tuple[str, ...]:
     """Check that the JIT takes decisions and reports features, by the first methods until one has a candidate.
 
-    Returns:
-        Names of the features that this JIT reports, in order.
+    Gives the names of the features, in order.
     """
     jit, collection = client.superpmi.jit, client.superpmi.collection
     kinds: set[str] = set()

@@ -56,13 +56,7 @@ def compile_each(
 
 @dataclass(frozen=True)
 class FoundUnit:
-    """A method and its baselines.
-
-    Attributes:
-        name: its number in the collection.
-        none: without elimination.
-        heuristic: under the built-in heuristic.
-    """
+    """A method by its number in the collection, without elimination and under the built-in heuristic."""
 
     name: str
     none: CompiledUnit
@@ -82,12 +76,7 @@ class FoundUnit:
 
 @dataclass(frozen=True)
 class SuperPmiSpec:
-    """How to start SuperPMI; can be sent to another process.
-
-    Attributes:
-        superpmi: on which JIT and collection.
-        settings: deadlines and restarts.
-    """
+    """How to start SuperPMI; can be sent to another process."""
 
     superpmi: SuperPmi
     settings: SuperPmiConfig
@@ -161,20 +150,11 @@ class SuperPmiSpec:
 
 
 class JitCompiler(Closing):
-    """Compiles methods one after another; see `ChoiceCompiler`.
-
-    Attributes:
-        client: talks to SuperPMI.
-    """
+    """Compiles methods one after another; see `ChoiceCompiler`."""
 
     def __init__(self, spec: SuperPmiSpec) -> None:
-        settings = spec.settings
-        self.client = SuperPmiClient(
-            spec.superpmi,
-            request_timeout_s=settings.request_timeout_s,
-            startup_timeout_s=settings.startup_timeout_s,
-            max_restarts=settings.max_restarts,
-        )
+        limits = ("request_timeout_s", "startup_timeout_s", "max_restarts")
+        self.client = SuperPmiClient(spec.superpmi, **{name: getattr(spec.settings, name) for name in limits})
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """See `ChoiceCompiler`. A score of 0 is a failure: nothing can be compared with it."""
@@ -211,11 +191,9 @@ _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
 class BatchRun(Closing):
     """Metrics of methods in the order of their collection; methods that fail are left out by SuperPMI.
 
-    A context manager and an iterator: one may stop early, and has what came before a failure. The process starts
-    with the first method that is asked for.
+    A context manager and an iterator: one may stop early, and has what came before a failure.
 
     Args:
-        superpmi: on which JIT and collection.
         no_cse: eliminate nothing, by the hook, and tell all candidates with their features; else the JIT's own
             heuristic decides, and no features are told.
         silence_timeout_s: how long nothing may come.

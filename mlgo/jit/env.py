@@ -90,18 +90,11 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
     ``previous_score``, ``total_reward``, and of the unit ``heuristic_score`` and ``no_cse_score``; at the end
     ``final_score``, ``num_performed`` and ``code_bytes``.
 
-    Attributes:
-        observer: how units are shown.
-        reward: how choices are rewarded.
-
     Args:
         compiler: compiles units; the environment closes it.
-        units: names of the units to draw from.
         min_viable: units with fewer viable candidates are passed over.
         max_candidates: so are those with more candidates; 16 in the first such environment, at most 64.
         stop_at_once: whether stopping is allowed before anything is chosen; it was not in the first such environment.
-        reward: how choices are rewarded.
-        render_mode: None, ``ansi`` or ``rgb_array``.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012
@@ -207,10 +200,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         return self.observer.allowed(self._choice, stop=self._stop_at_once or bool(self._choice.chosen))
 
     def render(self) -> Any:
-        """The episode so far: as text, a line for each choice, or as a picture of scores and rewards, uint8 [h, w, 3].
-
-        None where no ``render_mode`` was chosen.
-        """
+        """The episode so far, by ``render_mode``: text, a picture of scores and rewards (uint8 [h, w, 3]), or None."""
         if self.render_mode == "ansi":
             return "\n".join(self._lines)
         if self.render_mode == "rgb_array":

@@ -39,7 +39,6 @@ class Label:
         best: the compile with the lowest score; of equal ones the one with fewest eliminations, then the first tried.
         exhaustive: whether every subset of the viable candidates was tried; not of a unit that kept failing.
         num_tried: choices tried, the baselines included.
-        num_failed: compiles that failed.
         effects: of each viable candidate, by position.
     """
 

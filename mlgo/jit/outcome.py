@@ -99,11 +99,11 @@ Outcomes = dict[Decisions | None, Outcome]
 MARKER = ";"
 """How a line of metrics begins, and no other line of SuperPMI."""
 
-_INT = "(-?[0-9]{1,20})"
+_INT = "-?[0-9]{1,20}"
 _LINE = re.compile(
-    f"; Total bytes of code {_INT}, prolog size {_INT}, PerfScore (-?[0-9]{{1,300}}[.][0-9]{{1,20}}), "
+    f"; Total bytes of code ({_INT}), prolog size {_INT}, PerfScore (-?[0-9]{{1,300}}[.][0-9]{{1,20}}), "
     f"instruction count {_INT}, allocated bytes for code {_INT}, num cse ([0-9]{{1,9}}) num cand ([0-9]{{1,9}})"
-    r"( .*?)? spmi index ([0-9]{1,10}) \(MethodHash=([0-9a-f]{8})\) for method (.+) \(([^()]+)\)"
+    r"( .*?)? spmi index ([0-9]{1,10}) \(MethodHash=[0-9a-f]{8}\) for method .+ \([^()]+\)"
 )
 _LIST = re.compile(r"-?[0-9]{1,20}(,-?[0-9]{1,20})*")
 _RECORD = re.compile(r"#[0-9]{1,9}(,-?[0-9]{1,20})+")
@@ -116,18 +116,14 @@ class MethodMetrics:
     """What one compile of a method gave.
 
     Attributes:
+        index: number of the method in the collection, from 1.
         code_bytes: size of the code.
-        prolog_bytes: size of its prolog.
         perf_score: static estimate of cost, weighted by block frequency; lower is better, no unit.
         instruction_count: number of instructions.
         allocated_bytes: hot and cold code as allocated.
         num_cse: how many common subexpressions were eliminated; the JIT skips those of `requested` that are not viable
             or do not exist.
         num_candidates: how many were found, viable or not.
-        index: number of the method in the collection, from 1.
-        method_hash: 8 hexadecimal digits.
-        name: full name of the method.
-        tier: at which tier it was compiled, for example ``Tier1``.
         heuristic: name of the heuristic that decided; None for the hook, and where there was nothing to decide.
         requested: positions of candidates, from 0, in the order in which the decider named them; may hold some that
             were skipped. Where a heuristic decided several times, its last choices, which belong to the candidates.
@@ -135,17 +131,11 @@ class MethodMetrics:
         candidates: features of each, in the order of the JIT's table; only the hook prints them.
     """
 
+    index: int
     code_bytes: int
-    prolog_bytes: int
     perf_score: float
-    instruction_count: int
-    allocated_bytes: int
     num_cse: int
     num_candidates: int
-    index: int
-    method_hash: str
-    name: str
-    tier: str
     heuristic: str | None = None
     requested: tuple[int, ...] = ()
     feature_names: tuple[str, ...] = ()
@@ -162,9 +152,8 @@ def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
     match = _LINE.fullmatch(line.removesuffix(" "))
     if match is None:
         raise MetricsError(f"not a line of metrics: {line[:120]!r}")
-    code, prolog, score, count, allocated, cse, candidates, decider, index, digest, name, tier = match.groups()
-    sizes = int(code), int(prolog), float(score), int(count), int(allocated)
-    metrics = MethodMetrics(*sizes, int(cse), int(candidates), int(index), digest, name, tier)
+    code_bytes, score, num_cse, num_candidates, decider, index = match.groups()
+    metrics = MethodMetrics(int(index), int(code_bytes), float(score), int(num_cse), int(num_candidates))
     words = (decider or "").split()
     if words and words[0] not in _HOOK_WORDS and not words[0].startswith("method,"):
         heuristic, requested = _parse_decider(words)

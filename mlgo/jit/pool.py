@@ -47,11 +47,7 @@ class _Delivery:
 
 @dataclass(frozen=True)
 class OpenCompiler:
-    """How a worker becomes one that compiles under choices; sent to it once.
-
-    Attributes:
-        spec: how it starts SuperPMI.
-    """
+    """How a worker becomes one that compiles under choices; sent to it once."""
 
     spec: SuperPmiSpec
 
@@ -78,14 +74,12 @@ class ChoicePool(Closing):
     Results depend on the work alone, not on the number of workers or where they run: a compile is a pure function.
 
     Attributes:
-        spec: how each worker opens its compiler.
         num_asked: outcomes that were asked for.
         num_compiled: compiles that were done for that: others were known.
 
     Args:
         spec: how each worker opens its compiler.
         workers: how many, unless ``where`` says.
-        where: kind of the workers, and where they run.
         cache: folder of what earlier runs have found out; None for this run's own memory.
     """
 

@@ -34,16 +34,13 @@ def check_option(key: str, value: str) -> None:
 
 
 def request(index: int, decisions: Sequence[int] | None, *, feature_names: bool = False) -> str:
-    """Compile a method, with no options of earlier requests.
+    """The line, without its end, that asks for a compile of a method, with no options of earlier requests.
 
     Args:
         index: number of the method in the collection, from 1.
         decisions: positions of candidates, from 0, in the order in which they shall be performed; empty for none, None
-            for the JIT's own heuristic.
+            for the JIT's own heuristic, which tells no features.
         feature_names: whether the reply shall name the features.
-
-    Returns:
-        A line without its line feed.
     """
     if not _is_number(index) or not 1 <= index <= _MAX_INDEX:
         raise SuperPmiError(f"method index {index!r}: the first method of a collection is 1")
@@ -158,20 +155,12 @@ class LineProcess:
         return self._child.stderr_tail
 
     def send(self, line: str) -> None:
-        """Write a line; if the process has ended, whoever reads next will see it.
-
-        Args:
-            line: ASCII, without its end, less than a pipe holds.
-        """
+        """Write a line of ASCII, shorter than what a pipe holds; if the process has ended, the next reader sees it."""
         with contextlib.suppress(BrokenPipeError, BlockingIOError, ValueError):
             self._stdin.write(line.encode("ascii") + b"\n")
 
     def read_line(self, deadline: float) -> str | None:
-        """Read a whole line, stderr drained meanwhile.
-
-        Returns:
-            The line without its end (LF or CRLF), or None when no further whole line will come.
-        """
+        """A whole line without its end (LF or CRLF), stderr drained meanwhile; None when no further one will come."""
         while (end := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)
             if self._at_end or self.returncode is not None:
@@ -202,11 +191,7 @@ class LineProcess:
         return self.kill()
 
     def stop(self) -> int:
-        """End the process: ask it to quit, then terminate it, then kill it. Further calls do nothing.
-
-        Returns:
-            Its exit status, negative for a signal.
-        """
+        """End the process: ask it to quit, then terminate it, then kill it; gives its exit status."""
         if self.returncode is None:
             self.send("quit")
             self._stdin.close()

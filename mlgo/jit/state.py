@@ -197,14 +197,7 @@ class Observer:
 
 
 def skip_reason(none: Outcome, heuristic: Outcome, min_viable: int, max_candidates: int) -> str:
-    """Why a unit with these baselines is left out; empty if it is not.
-
-    Args:
-        none: without elimination.
-        heuristic: under the built-in heuristic.
-        min_viable: fewest candidates that can be applied.
-        max_candidates: most candidates in all.
-    """
+    """Why a unit with these baselines is left out; empty if it is not."""
     for way, outcome in (("without elimination", none), ("under the heuristic", heuristic)):
         if isinstance(outcome, Failed):
             return f"fails {way}: {outcome.kind}"

@@ -16,13 +16,19 @@ from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
-from mlgo.jit import rollout
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
 from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.jit.outcome import CompiledUnit, Failed, Outcome
-from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
+from mlgo.jit.policy import (
+    ChoiceEpisode,
+    ChoicePolicy,
+    demonstrated,
+    greedy,
+    load_choice_policy,
+    sampled,
+    save_choice_policy,
+)
 from mlgo.jit.pool import LOST, ChoicePool
-from mlgo.jit.rollout import ChoiceEpisode
 from mlgo.jit.state import SUBSET, Observer
 from mlgo.learn.base import SampledCompile, Trajectory
 from mlgo.learn.cloning import BCConfig, CloneData
@@ -96,7 +102,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
             wanted = {unit.name: unit.heuristic_choice for unit in units}
         units = [unit for unit in units if unit.name in wanted]
         orders = self.cse.orders
-        work = partial(rollout.demonstrated, policy=self.policy, choices=wanted, num_orders=orders, seed=self.seed)
+        work = partial(demonstrated, policy=self.policy, choices=wanted, num_orders=orders, seed=self.seed)
         with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
             return demonstrations(list(self.pool.map(work, names_of(units), bar.update).values()))
 
@@ -133,7 +139,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return sample(units, most, self.seed, "cse", self.order.learner.name, number)
 
     def _rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool) -> np.ndarray:
-        found = self.pool.map(partial(rollout.greedy, policy=self.policy, weights=candidates), names_of(instances))
+        found = self.pool.map(partial(greedy, policy=self.policy, weights=candidates), names_of(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]
         if counted:
             self._note(instances, outcomes)
@@ -148,7 +154,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     ) -> list[SampledCompile | None]:
         policy = self.policy.with_weights(weights)
         names = ("cse", self.order.learner.name, "luck", number)  # a name that gives the same random numbers as ever
-        work = partial(rollout.sampled, policy=policy, num_episodes=episodes, seed=self.seed, names=names)
+        work = partial(sampled, policy=policy, num_episodes=episodes, seed=self.seed, names=names)
         found = self.pool.map(work, names_of(instances))
         of_units = [found.get(unit.name, []) for unit in instances]
         outcomes = [[one.outcome for one in each] for each in of_units]

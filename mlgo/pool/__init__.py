@@ -14,14 +14,7 @@ __all__ = ["Hint", "LocalBackend", "Pool", "WorkerLost", "open_pool"]
 def open_pool(
     config: WorkersConfig, num_workers: int, make_handler: MakeHandler, *, deadline_s: float | None = None
 ) -> Pool[Any, Any]:
-    """Open the pool that the configuration names.
-
-    Args:
-        config: where workers run.
-        num_workers: how many, unless the configuration says.
-        make_handler: see `MakeHandler`.
-        deadline_s: time that a job may take.
-    """
+    """Open the pool that the configuration names, with so many workers unless it says how many."""
     wanted = config.num_workers or num_workers
     backend: Backend
     if config.kind == "serial":

@@ -29,11 +29,7 @@ def warn_without_affinity() -> None:
 
 
 def claim_core() -> int | None:
-    """Bind the calling process to a core that no other worker has claimed.
-
-    Returns:
-        The core, or None when all are taken or the system does not allow it; the process then runs anywhere.
-    """
+    """Bind the calling process to a core that no other worker has claimed; None where that is not possible."""
     core = reserve_core()
     if core is not None:
         os.sched_setaffinity(0, {core})
@@ -41,11 +37,7 @@ def claim_core() -> int | None:
 
 
 def reserve_core() -> int | None:
-    """Claim a core for a process that this one starts; the caller itself runs where it did.
-
-    Returns:
-        The core, or None when all are taken or the system does not let processes choose theirs.
-    """
+    """Claim a core, for a process that this one starts; None when all are taken or the system does not allow it."""
     if not _can_bind():
         return None
     folder = Path(tempfile.gettempdir()) / f"mlgo-cores-{os.getuid()}"

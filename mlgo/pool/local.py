@@ -25,11 +25,7 @@ _STOP_TIMEOUT_S = 5.0
 
 
 class LocalBackend(Backend):
-    """Processes of this machine, see `Backend`.
-
-    Args:
-        make_handler: see `MakeHandler`.
-    """
+    """Processes of this machine, see `Backend`."""
 
     def __init__(self, make_handler: MakeHandler) -> None:
         warn_without_affinity()
@@ -99,9 +95,6 @@ class WorkerEnvironment:
 class LocalWorker:
     """One process that runs one handler.
 
-    Attributes:
-        pipe: gives what `Runner.work_through` returns, and its end when the process has died.
-
     Args:
         make_handler: see `MakeHandler`, pickled.
         core: the process binds itself to this one, with `ANY_CORE` to one that nobody has claimed; with None it stays
@@ -123,9 +116,9 @@ class LocalWorker:
         if self._process is not None:
             return False
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
-        descriptor, place = self._theirs.fileno(), self._place
+        descriptor, place = self._theirs.fileno(), self._place or WorkerEnvironment.here()
         program = (
-            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
+            f"import sys; sys.path[:] = {list(place.search)!r}; "
             f"from mlgo.pool.worker import serve; serve({descriptor}, {os.getpid()}, {self._core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
@@ -133,10 +126,7 @@ class LocalWorker:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self._process = subprocess.Popen(
-                [place.interpreter if place else sys.executable, "-c", program],
-                stdin=subprocess.DEVNULL,
-                pass_fds=[descriptor],
-                cwd=place.folder if place else None,
+                [place.interpreter, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor], cwd=place.folder
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -187,9 +177,6 @@ class SerialBackend(Backend):
     """Handlers that run one after another in this process, see `Backend`; each is made with its first job.
 
     What kills a worker kills the caller here, and a running job cannot be cancelled.
-
-    Args:
-        make_handler: see `MakeHandler`.
     """
 
     most = 1

@@ -171,11 +171,7 @@ class ModuleTrees:
             self.by_context[place].add(branch)
 
     def take_over(self, other: "ModuleTrees") -> list[Growth]:
-        """Add all compiles that other trees of the same module hold.
-
-        Returns:
-            What was new, in the order in which it was added.
-        """
+        """Add all compiles that other trees of the same module hold; gives what was new, in the order of adding."""
         check_order(other.contexts, self.contexts)
         taken = []
         for place, source in enumerate(other.by_context):
@@ -197,9 +193,8 @@ def check_order(found: Sequence[str], known: Sequence[str]) -> None:
 def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] | None:
     """Take a recorded compile apart.
 
-    Returns:
-        None where that cannot be done: a context that is left and visited again, or costs of something that is no
-        context or in another order than theirs.
+    None where that cannot be done: a context that is left and visited again, or costs of something that is no context
+    or in another order than theirs.
     """
     questions = result.questions()
     answers, observations = questions.answers.astype(np.int64), questions.observations

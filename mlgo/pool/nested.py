@@ -127,11 +127,7 @@ class NestedBackend(Backend):
 
 
 class NestingProxy(Closing):
-    """A nesting worker that was found by its name.
-
-    Args:
-        address: see `NestedBackend`.
-    """
+    """A nesting worker, by its address as `NestedBackend` takes it."""
 
     def __init__(self, address: str) -> None:
         cluster, name = _cluster_and_name(address)
@@ -185,13 +181,10 @@ class NestingProxy(Closing):
 def serve_workers(
     address: str, num_cores: int, *, at_once: int = 1, turn_s: float = TURN_S
 ) -> Iterator["NestingProxy"]:
-    """Host a nesting worker on this machine, for as long as the context lasts.
+    """Host a nesting worker on this machine, for as long as the context lasts; see `NestingWorker`.
 
     Args:
         address: see `NestedBackend`; empty starts a cluster of one machine, and notes its address in `ADDRESS_FILE`.
-        num_cores: see `NestingWorker`.
-        at_once: see `NestingWorker`.
-        turn_s: see `NestingWorker`.
     """
     cluster, name = _cluster_and_name(address)
     if not cluster and (found := _noted_address()) and is_listening(found):

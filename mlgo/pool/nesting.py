@@ -113,11 +113,7 @@ class NestingWorker:
         about: Status,
         alive: Sequence[Awaitable[Any]],
     ) -> int:
-        """Take in an experiment, and release its workers when it has died.
-
-        Returns:
-            The number of cores.
-        """
+        """Take in an experiment, and release its workers when it has died; gives the number of cores."""
         if protocol != PROTOCOL:
             raise WorkerError("the nesting worker is of another version of mlgo; start it again with this one")
         for needed in (place.interpreter, place.folder):
@@ -168,11 +164,7 @@ class NestingWorker:
     async def submit(
         self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
     ) -> bytes:
-        """Have a worker do a message and wait for the answer.
-
-        Returns:
-            `mlgo.pool.worker.Answer`, pickled.
-        """
+        """Have a worker do a message and wait for the `mlgo.pool.worker.Answer`, pickled."""
         hosted = self._find(worker_id)
         if hosted.error is not None:
             raise hosted.error

@@ -103,13 +103,9 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class WorkerLost:
-    """Stands for the result of a job that no worker survived, or that took too long.
+    """Stands for the result of a job that no worker survived, or that took too long."""
 
-    Attributes:
-        exit_code: of the last worker's process; None where it is not known.
-    """
-
-    exit_code: int | None
+    exit_code: int | None  # of the last worker's process, where it is known
     reason: str = ""
     attempts: int = 1
 
@@ -165,10 +161,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
     ) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Do jobs and yield ``(position, result)`` as they end. A caller that stops early cancels the rest.
 
-        Args:
-            jobs: taken from the caller as room is made, see ``lookahead``.
-            hint: where and when a job is best done.
-            lookahead: jobs that may wait for a worker at once.
+        Jobs are taken from the caller as room is made for them: at most ``lookahead`` wait for a worker at once.
         """
         incoming = enumerate(jobs)
         self._unwanted, self._more = set(), True

@@ -37,19 +37,14 @@ class RayBackend(Backend):
     An actor starts when there is work for it, which is what makes a cluster grow, and ends when there has been none for
     a while, so that a cluster may shrink. A node that dies takes its actors along; others take their place.
 
-    Attributes:
-        depth: one message that is worked through, one that waits at its side: the way to a node takes about a
-            millisecond.
-
     Args:
         make_handler: see `MakeHandler`. It may have a method ``moved_to(folder, read)``, which gives what to call on a
             machine that does not see the driver's files, and a method ``check()``, which raises `MlgoError` where
             something is missing.
-        config: address of the cluster, and how files reach its nodes.
         release_after_s: time without work after which actors end.
     """
 
-    depth = 2
+    depth = 2  # one message waits at a worker's side: the way to a node takes about a millisecond
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)
@@ -70,7 +65,7 @@ class RayBackend(Backend):
             self._packed = pack(make_handler)
             self._actor = self._ray.remote(
                 num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups={"now": 1}
-            )(_with_cancel_at_once(self._ray))
+            )(type("Worker", (RayWorker,), {"cancel": self._ray.method(concurrency_group="now")(RayWorker.cancel)}))
             if config.files == "send":
                 source = self._ray.remote(num_cpus=0, max_concurrency=_FILE_CALLS)(FileSource)
                 here = on_this_machine(self._ray)
@@ -213,12 +208,3 @@ class RayBackend(Backend):
             "Ray's object store is full; start the nodes with a larger --object-store-memory, "
             f"set workers.files: shared, {LOCAL_INSTEAD}"
         )
-
-
-def _with_cancel_at_once(ray: Any) -> type:
-    """The worker, with a method that does not wait for its turn."""
-
-    class Worker(RayWorker):
-        cancel = ray.method(concurrency_group="now")(RayWorker.cancel)
-
-    return Worker

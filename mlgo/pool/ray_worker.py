@@ -57,39 +57,31 @@ class _Unpacker(pickle.Unpickler):
         return self._local(stamp)
 
 
-class FileCache:
-    """The driver's files on another machine, shared by all workers there.
+def local_copy(stamp: FileStamp, folder: Path, read: Callable[[FileStamp], bytes]) -> Path:
+    """A file with the content of the driver's; the very same where this machine sees it.
 
     Args:
+        folder: where all workers of this machine keep their copies.
         read: gives the content of one of the driver's files.
     """
-
-    def __init__(self, folder: Path, read: Callable[[FileStamp], bytes]) -> None:
-        self._folder, self._read = folder, read
-
-    def local(self, stamp: FileStamp) -> Path:
-        """A file with the content of the driver's; the very same where this machine sees it."""
-        original = Path(stamp.path)
-        if original.is_file() and FileStamp.of(original) == stamp:
-            return original
-        copy = self._folder / content_hash(stamp)[:16] / original.name
-        if copy.exists():
-            return copy
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        with (copy.parent / "lock").open("w") as lock:  # one fetches it, its neighbours wait
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not copy.exists():
-                place(copy, self._read(stamp), stamp.mode)
+    original = Path(stamp.path)
+    if original.is_file() and FileStamp.of(original) == stamp:
+        return original
+    copy = folder / content_hash(stamp)[:16] / original.name
+    if copy.exists():
         return copy
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    with (copy.parent / "lock").open("w") as lock:  # one fetches it, its neighbours wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not copy.exists():
+            place(copy, read(stamp), stamp.mode)
+    return copy
 
 
 class FileSource:
-    """An actor on the driver's machine that reads its files for the others.
+    """An actor on the driver's machine, in the driver's folder, that reads its files for the others.
 
     Files that do not change are put into Ray's object store once, from where nodes take them, also from each other.
-
-    Args:
-        folder: where the driver works, and relative paths start.
     """
 
     def __init__(self, folder: str) -> None:
@@ -128,14 +120,9 @@ class RayWorker:
         self._runner: Runner | None = None
         if source is not None:
             self._folder = shared_scratch(run)
-            self._files = FileCache(self._folder, self._fetch)
 
     def begin(self, packed: bytes) -> tuple[str, dict[str, str], Raised | None]:
-        """Make the handler.
-
-        Returns:
-            This node's name, what is installed on it, and why the handler cannot be made here, if it cannot.
-        """
+        """Make the handler; gives the node's name, what is installed on it, and why it cannot be made, if it cannot."""
         try:
             if self._source is None:
                 self._go_where_the_driver_is()
@@ -179,7 +166,7 @@ class RayWorker:
         leave_shared_scratch(self._run)
 
     def _local(self, stamp: FileStamp) -> Path:
-        return self._files.local(stamp) if self._source is not None else Path(stamp.path)
+        return Path(stamp.path) if self._source is None else local_copy(stamp, self._folder, self._fetch)
 
     def _fetch(self, stamp: FileStamp) -> bytes:
         (reference,) = self._ray.get(self._source.reference.remote(stamp))

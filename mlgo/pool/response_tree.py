@@ -43,11 +43,7 @@ class ModuleLeaf:
 
 
 class FunctionLeaf(NamedTuple):
-    """What one function cost, where each is a context.
-
-    Attributes:
-        spills: as the compiler reports them; none for a function without any.
-    """
+    """What one function cost, where each is a context; nothing for a function without any spills."""
 
     spills: tuple[SpillCosts, ...]
 
@@ -56,12 +52,7 @@ AnyLeaf = ModuleLeaf | FunctionLeaf
 
 
 class Stretch(NamedTuple):
-    """Consecutive nodes at which answers are wanted.
-
-    Attributes:
-        position: number of the first node's question, from the root.
-        nodes: first node and the one after the last.
-    """
+    """Consecutive nodes at which answers are wanted, and the number of the first one's question, from the root."""
 
     position: int
     nodes: slice

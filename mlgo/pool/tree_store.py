@@ -199,6 +199,12 @@ class _OpenTree:
         append(new if self.trees is not None else [encode_beginning(header, trees.contexts), *new])
         self.header, self.trees = header, trees
 
+    def trees_for(self, header: Header, contexts: Sequence[str]) -> ModuleTrees:
+        """Those of the file, or empty ones."""
+        if self.header not in (None, header):
+            raise ReplayMismatch("the compiler offers other features than before")
+        return self.trees or ModuleTrees(header.payload_bytes, contexts)
+
     def _clear(self) -> None:
         self.header, self.trees = None, None
 
@@ -265,11 +271,9 @@ class ReplayStore:
             ) from error
 
     def moved_to(self, root: Path, fetch: Callable[[Path], bytes | None]) -> "ReplayStore":
-        """The same trees on a machine that does not see these files; what is added there stays there.
+        """The same trees on a machine that does not see these files; what is added there, under ``root``, stays there.
 
-        Args:
-            root: folder of all keys on that machine.
-            fetch: gives the content of one of these files, None where there is none.
+        ``fetch`` gives the content of one of these files, None where there is none.
         """
         limits = self._max_loaded_bytes, self._max_functions_bytes
         return ReplayStore(root, self.key, *limits, lambda module_sha256: fetch(self.path(module_sha256)))
@@ -292,20 +296,16 @@ class ReplayStore:
         if visits is None or len(visits) > MAX_CONTEXTS:
             return
         with self._writing(module_sha256) as (entry, append):
-            trees = self._forest(entry, result.header, [visit.context for visit in visits])
+            trees = entry.trees_for(result.header, [visit.context for visit in visits])
             growth = trees.growth_of(visits)
             if growth and not self._is_full(trees):
                 entry.write(append, result.header, trees, [encode_growth(growth)])
                 trees.add(growth)
 
     def merge(self, module_sha256: str, header: Header, other: ModuleTrees) -> int:
-        """Add all compiles that trees of another store hold, which must be of this key.
-
-        Returns:
-            Number of results that were not known here, of the module or of its functions.
-        """
+        """Add all compiles that trees of another store of this key hold; gives the number of results that are new."""
         with self._writing(module_sha256) as (entry, append):
-            trees = self._forest(entry, header, other.contexts)
+            trees = entry.trees_for(header, other.contexts)
             if self._is_full(trees):
                 return 0
             try:
@@ -327,11 +327,6 @@ class ReplayStore:
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
 
-    def _forest(self, entry: _OpenTree, header: Header, contexts: Sequence[str]) -> ModuleTrees:
-        if entry.header not in (None, header):
-            raise ReplayMismatch("the compiler offers other features than before")
-        return entry.trees or ModuleTrees(header.payload_bytes, contexts)
-
     def _is_full(self, trees: ModuleTrees) -> bool:
         return trees.whole is None and trees.num_bytes >= self._max_functions_bytes
 
@@ -349,16 +344,9 @@ class ReplayStore:
 
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
     """Cut growth into pieces of a size that is encoded at once."""
-    part: list[Growth] = []
-    num_bytes = 0
-    for one in growth:
-        part.append(one)
-        num_bytes += one.branch.observations.nbytes
-        if num_bytes >= _PART_BYTES:
-            yield part
-            part, num_bytes = [], 0
-    if part:
-        yield part
+    ends = np.cumsum([one.branch.observations.nbytes for one in growth])
+    for number in np.unique(ends // _PART_BYTES):
+        yield [one for one, end in zip(growth, ends, strict=True) if end // _PART_BYTES == number]
 
 
 def stores(root: Path) -> list[ReplayStore]:

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from mlgo.base.artifacts import feature_array, score_type
 from mlgo.host.log import Header
-from mlgo.objects.measures import MEASURES, Measure
+from mlgo.objects.measures import MEASURES
 from mlgo.pool.module_trees import ModuleTrees
-from mlgo.pool.response_tree import FunctionLeaf, ModuleLeaf, Walk
+from mlgo.pool.response_tree import AnyLeaf, FunctionLeaf, ModuleLeaf
 
 
 def compiles_schema(table: pa.Table) -> pa.Schema:
@@ -24,53 +24,45 @@ def compiles_table(module_sha256: str, header: Header, trees: ModuleTrees) -> pa
     deciding one is a compile, with the function as ``context``, and its result is what the
     function costs.
     """
-    walks = [(place, walk) for place, tree in enumerate(trees.by_context) for walk in tree.compiles()]
-    lengths = np.array([len(walk.nodes) for _, walk in walks], np.int64)
+    known = [
+        (context, tree, walk)
+        for context, tree in zip(trees.contexts, trees.by_context, strict=True)
+        for walk in tree.compiles()
+    ]
+    lengths = np.array([len(walk.nodes) for *_, walk in known], np.int64)
     base = int(module_sha256[:8], 16) << 32
-    payloads = np.concatenate(
-        [
-            trees.by_context[0].observations[:0],
-            *(trees.by_context[place].observations[walk.nodes] for place, walk in walks),
-        ]
-    )
-    columns = {
-        "module_sha256": pa.repeat(module_sha256, len(payloads)),
-        **_contexts(trees, [place for place, _ in walks], lengths),
-        "compile": pa.array(np.repeat(base + np.arange(len(walks), dtype=np.uint64), lengths)),
-        "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
-        "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for _, walk in walks)])),
-        **_results(trees, [walk for _, walk in walks], lengths),
-        **{spec.name: feature_array(spec, payloads, header.offset(spec.name)) for spec in header.features},
+    compiles = {
+        "module_sha256": pa.repeat(module_sha256, len(known)),
+        **({} if trees.whole is not None else {"context": pa.array([context for context, *_ in known], pa.string())}),
+        "compile": pa.array(base + np.arange(len(known), dtype=np.uint64)),
     }
-    return pa.table(columns)
+    rows = pa.array(np.repeat(np.arange(len(known)), lengths))
+    payloads = [trees.by_context[0].observations[:0], *(tree.observations[walk.nodes] for _, tree, walk in known)]
+    observations = np.concatenate(payloads)
+    return pa.table(
+        {
+            **{name: column.take(rows) for name, column in compiles.items()},
+            "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
+            "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for *_, walk in known)])),
+            **{name: column.take(rows) for name, column in _results([walk.leaf for *_, walk in known], trees).items()},
+            **{spec.name: feature_array(spec, observations, header.offset(spec.name)) for spec in header.features},
+        }
+    )
 
 
-def _contexts(trees: ModuleTrees, places: Sequence[int], lengths: np.ndarray) -> dict[str, pa.Array]:
-    if trees.whole is not None:
-        return {}
-    rows = np.repeat(np.array(places, np.int64), lengths)
-    return {"context": pa.array(trees.contexts, pa.string()).take(pa.array(rows))}
-
-
-def _results(trees: ModuleTrees, walks: Sequence[Walk], lengths: np.ndarray) -> dict[str, pa.Array]:
+def _results(leaves: Sequence[AnyLeaf | None], trees: ModuleTrees) -> dict[str, pa.Array]:
+    """Columns with a value for each compile."""
     if trees.whole is None:
-        functions = [walk.leaf.spills for walk in walks if isinstance(walk.leaf, FunctionLeaf)]
+        functions = [leaf.spills for leaf in leaves if isinstance(leaf, FunctionLeaf)]
         return {
-            name: _repeated([measure.of_functions(costs) for costs in functions], measure, lengths)
+            name: pa.array([measure.of_functions(costs) for costs in functions], score_type(measure))
             for name, measure in MEASURES.items()
             if measure.is_by_function
         }
-    leaves = [walk.leaf for walk in walks if isinstance(walk.leaf, ModuleLeaf)]
-    return {
-        **{
-            name: _repeated([leaf.score(name) for leaf in leaves], measure, lengths)
-            for name, measure in MEASURES.items()
-            if measure.is_of_object
-        },
-        "truncated": pa.array(np.repeat(np.array([leaf.truncated for leaf in leaves], bool), lengths)),
+    modules = [leaf for leaf in leaves if isinstance(leaf, ModuleLeaf)]
+    scores = {
+        name: pa.array([leaf.score(name) for leaf in modules], score_type(measure))
+        for name, measure in MEASURES.items()
+        if measure.is_of_object
     }
-
-
-def _repeated(scores: Sequence[float], measure: Measure, lengths: np.ndarray) -> pa.Array:
-    """One score for each question of its compile."""
-    return pa.array(np.repeat(np.array(scores), lengths), score_type(measure))
+    return {**scores, "truncated": pa.array([leaf.truncated for leaf in modules], pa.bool_())}

@@ -30,7 +30,7 @@ Message = Sequence[tuple[int, Any]]
 """Jobs that are sent together, each after its ticket."""
 
 Answer = tuple[dict[int, Any], list[int]]
-"""Results by ticket, and tickets of jobs that were left."""
+"""By ticket what the handler has returned, or `Raised`; and tickets of jobs that were left."""
 
 ANY_CORE = -1
 """Stands for a core that nobody has claimed."""
@@ -48,21 +48,13 @@ class Raised:
 
 @dataclass(frozen=True)
 class Cancel:
-    """The one message that does not wait for its turn.
-
-    Attributes:
-        ticket: of the job that nobody wants any more.
-    """
+    """The one message that does not wait for its turn: nobody wants this job any more."""
 
     ticket: int
 
 
 class Runner:
-    """One handler and the message that it works through; what it raises is a result, too.
-
-    Args:
-        make_handler: see `MakeHandler`.
-    """
+    """One handler and the message that it works through; what it raises is a result, too."""
 
     def __init__(self, make_handler: MakeHandler) -> None:
         self._present: int | None = None
@@ -74,11 +66,7 @@ class Runner:
             self._handler = Raised(error)
 
     def work_through(self, jobs: Message) -> Answer:
-        """Do the first job, and the others as long as that is possible at once; none that was cancelled.
-
-        Returns:
-            By ticket what the handler has returned, or `Raised`; and the tickets of the jobs that were left.
-        """
+        """Do the first job, and the others as long as that is possible at once; none that was cancelled."""
         results: dict[int, Any] = {}
         end = time.monotonic() + AT_ONCE_S
         for ticket, job in jobs:

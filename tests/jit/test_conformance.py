@@ -383,8 +383,6 @@ def test_case_21_odd_values(double):
     with double().client() as client:
         metrics = metrics_of(client.compile(2, ()))
         assert metrics.candidates[0][12] == -2147483648
-        assert metrics.name.endswith(":this")
-        assert metrics.tier == "Instrumented Tier1"
         metrics = metrics_of(client.compile(3, ()))
         assert (metrics.perf_score, metrics.candidates, metrics.feature_names) == (0.0, (), ())
 

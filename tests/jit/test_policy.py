@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from mlgo.errors import ArtifactError, PolicyError
-from mlgo.jit.policy import ChoicePolicy, load_choice_policy, save_choice_policy
-from mlgo.jit.rollout import play
+from mlgo.jit.policy import ChoicePolicy, load_choice_policy, play, save_choice_policy
 from mlgo.jit.state import Choice
 from tests.jit.additive import OBSERVER, AdditiveCompiler
 

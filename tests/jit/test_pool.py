@@ -13,9 +13,8 @@ from mlgo.jit.cache import CachedCompiler
 from mlgo.jit.compiler import ChoiceCompiler, compile_each
 from mlgo.jit.labels import find_label
 from mlgo.jit.outcome import CompiledUnit, Failed
-from mlgo.jit.policy import ChoicePolicy
+from mlgo.jit.policy import ChoicePolicy, demonstrated, greedy, sampled
 from mlgo.jit.pool import ChoicePool
-from mlgo.jit.rollout import demonstrated, greedy, sampled
 from mlgo.learn.choices import rewards_of
 from tests.jit.additive import OBSERVER, AdditiveCompiler, AdditiveSpec
 

@@ -12,9 +12,8 @@ from mlgo.evaluate.compiles import Quarantine
 from mlgo.jit.baseline import EligibleUnit
 from mlgo.jit.env import ChoiceEnv
 from mlgo.jit.outcome import Candidates, CompiledUnit, Failed
-from mlgo.jit.policy import ChoicePolicy
+from mlgo.jit.policy import ChoiceEpisode, ChoicePolicy, play
 from mlgo.jit.pool import ChoicePool
-from mlgo.jit.rollout import ChoiceEpisode, play
 from mlgo.jit.state import Choice, Observer, columns_for
 from mlgo.learn.choices import ChoiceContext, demonstrations, results, sampled_compiles
 from mlgo.learn.cloning import BCConfig

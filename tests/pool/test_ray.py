@@ -231,16 +231,19 @@ def test_another_version_on_a_node_is_named():
 
 
 def test_a_file_that_is_the_same_is_not_copied(tmp_path):
-    from mlgo.pool.ray_worker import FileCache, FileStamp, pack, unpack
+    from mlgo.pool.ray_worker import FileStamp, local_copy, pack, unpack
 
     file = tmp_path / "file"
     file.write_text("content")
-    nodes = FileCache(tmp_path / "node", lambda stamp: Path(stamp.path).read_bytes())
-    assert unpack(pack({"file": file, "folder": tmp_path}), nodes.local) == {"file": file, "folder": tmp_path}
+
+    def local(stamp):
+        return local_copy(stamp, tmp_path / "node", lambda stamp: Path(stamp.path).read_bytes())
+
+    assert unpack(pack({"file": file, "folder": tmp_path}), local) == {"file": file, "folder": tmp_path}
     stamp = FileStamp.of(file)._replace(mtime_ns=1)  # the driver's is another one
-    copy = nodes.local(stamp)
+    copy = local(stamp)
     assert copy != file
-    assert (copy.name, copy.read_text(), nodes.local(stamp)) == ("file", "content", copy)
+    assert (copy.name, copy.read_text(), local(stamp)) == ("file", "content", copy)
 
 
 def test_a_head_that_is_gone_is_said_after_a_while(monkeypatch):
