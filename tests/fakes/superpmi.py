@@ -1,9 +1,7 @@
 """A SuperPMI that replays a small JSON file instead of recorded methods; command line and output as published.
 
-    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin|FILE]
-             [-compile 3,7-9|FILE.mcl] [-parallel [WORKERS]]
+    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin]
 
-Names of switches may be cut short, as in ``-c`` and ``-p``.
 Command line, streaming, look-up of options, exit codes and lines of output follow src/coreclr/tools/superpmi and
 src/coreclr/jit/{optcse,codegencommon,utils}.cpp of dotnet/runtime. Standard library only, in one file, so that it
 starts in no time. The collection is a JSON object:
@@ -21,7 +19,6 @@ starts in no time. The collection is a JSON object:
                      method, counted over all processes by the log. See `Replay.fail`.
 """
 
-import io
 import json
 import os
 import re
@@ -139,7 +136,7 @@ class Replay:
         self.forced: dict[str, str] = {}
         self.plain: dict[str, str] = {}
         self.jit = self.collection = None
-        self.verbosity, self.streaming, self.compile, self.workers = "ewminv", None, None, 1
+        self.verbosity, self.streaming = "ewminv", None
         self.parse(arguments)
         self.seen: dict[int, int] = {}
 
@@ -147,19 +144,13 @@ class Replay:
         rest = list(arguments)
         while rest:
             argument = rest.pop(0)
-            switch = self.switch(argument)
-            if switch and switch != "parallel" and not rest:
+            if argument in ("-v", "-streaming", "-jitoption") and not rest:
                 self.usage(f"{argument} has no value")
-            if switch == "verbosity":
+            if argument == "-v":
                 self.verbosity = rest.pop(0)
-            elif switch == "streaming":
+            elif argument == "-streaming":
                 self.streaming = rest.pop(0)
-            elif switch == "compile":
-                self.compile = self.listed(rest.pop(0))
-            elif switch == "parallel":
-                if rest and rest[0].isdigit():
-                    self.workers = int(rest.pop(0))
-            elif switch == "jitoption":
+            elif argument == "-jitoption":
                 force = rest[:1] == ["force"]
                 if force:
                     rest.pop(0)
@@ -175,13 +166,6 @@ class Replay:
                 self.usage(f"unknown argument {argument}")
         if self.jit is None or self.collection is None:
             self.usage("a JIT and a collection are needed")
-
-    @staticmethod
-    def switch(argument: str) -> str | None:
-        """The switch that an argument begins; the first whose name starts so."""
-        names = ("verbosity", "compile", "parallel", "streaming", "jitoption")
-        given = argument[1:].lower()
-        return next((name for name in names if given and argument[0] == "-" and name.startswith(given)), None)
 
     def usage(self, message: str) -> None:
         print(f"ERROR: {message}", file=sys.stderr)
@@ -223,16 +207,8 @@ class Replay:
 
     def stream(self) -> int:
         """Answer requests one by one; options are read first, then the method is looked up, then the JIT is loaded."""
-        if self.streaming.lower() == "stdin":
-            requests = sys.stdin.buffer
-        else:
-            try:
-                requests = io.BytesIO(Path(self.streaming).read_bytes())
-            except OSError:
-                self.error(f"failed to open {self.streaming}")
-                return 1
         loaded = False
-        while line := requests.readline(LINE_BYTES - 1):
+        while line := sys.stdin.buffer.readline(LINE_BYTES - 1):
             text = line.decode(errors="replace").rstrip("\r\n")
             self.log(f"> {text}")
             if text.startswith("#"):
@@ -276,7 +252,7 @@ class Replay:
 
     def batch(self) -> int:
         failed = missing = 0
-        for index in self.selected():
+        for index in range(1, len(self.data["methods"]) + 1):
             line, status = self.metrics_line(index, self.forced), 0
             for what, value in self.faults(index):
                 line, status = self.fail(what, value, line, status, index)
@@ -287,24 +263,6 @@ class Replay:
         if self.prints("n"):
             self.say(f"Loaded {len(self.data['methods'])}, failed {failed}, missing {missing}")
         return 1 if failed else 3 if missing else self.data.get("exit", 0)
-
-    def selected(self) -> list[int]:
-        """Methods to compile, in the order in which they are printed: each worker takes every n-th."""
-        indices = list(range(1, len(self.data["methods"]) + 1))
-        if self.compile is not None:
-            indices = [index for index in indices if index in self.compile]
-        return [index for worker in range(self.workers) for index in indices[worker :: self.workers]]
-
-    def listed(self, text: str) -> set[int]:
-        """Numbers and ranges, in a file or separated by commas."""
-        parts = Path(text).read_text().split() if text.endswith(".mcl") else text.split(",")
-        wanted: set[int] = set()
-        for part in parts:
-            first, _, last = part.partition("-")
-            if not (first.isdigit() and (not last or last.isdigit())):
-                self.usage(f"{text} is no list of methods")
-            wanted |= set(range(int(first), int(last or first) + 1))
-        return wanted
 
     def option(self, key: str, method: dict, forced: dict[str, str]) -> str | None:
         """Look-up: forced ones; what was recorded; plain ones; the environment."""

@@ -10,29 +10,25 @@ from hypothesis import strategies as st
 from mlgo.errors import PolicyError
 from mlgo.jit.state import JIT_COLUMNS, FeatureColumn, columns_for, inputs_of
 
-
-def test_flags_are_0_or_1():
-    assert FeatureColumn("f", "flag")(np.array([0, 1, -3])).tolist() == [[0], [1], [1]]
+OTHER, LAST = np.eye(7)[[0, 6]].tolist()
 
 
-def test_a_category_is_one_hot_and_type_0_is_not_taken_for_the_last():
-    found = FeatureColumn("type", "category", 7)(np.array([0, 1, 6]))
-    assert found.argmax(axis=1).tolist() == [0, 1, 6]
-    assert found.sum(axis=1).tolist() == [1, 1, 1]
-
-
-def test_a_category_beyond_the_last_known_is_other():
-    assert FeatureColumn("type", "category", 7)(np.array([7, -1])).argmax(axis=1).tolist() == [0, 0]
-
-
-def test_counts_are_logarithmic_and_end_at_their_cap():
-    found = FeatureColumn("c", "count", 99)(np.array([0, 9, 99, 1000, -5]))[:, 0]
-    assert found.tolist() == pytest.approx([0.0, 0.5, 1.0, 1.0, 0.0])  # log10(1 + x) / 2
-
-
-def test_a_negative_weight_is_an_overflow():
-    found = FeatureColumn("w", "weight", 99)(np.array([-2147483648, 9]))[:, 0]
-    assert found.tolist() == pytest.approx([1.0, 0.5])
+@pytest.mark.parametrize(
+    ("column", "values", "inputs"),
+    [
+        (FeatureColumn("f", "flag"), [0, 1, -3], [[0], [1], [1]]),
+        (FeatureColumn("type", "category", 7), [0, 6, 7, -1], [OTHER, LAST, OTHER, OTHER]),
+        (
+            FeatureColumn("c", "count", 99),
+            [0, 9, 99, 1000, -5],
+            [[0.0], [0.5], [1.0], [1.0], [0.0]],
+        ),  # log10(1 + x) / 2
+        (FeatureColumn("w", "weight", 99), [-2147483648, 9], [[1.0], [0.5]]),  # a negative weight is an overflow
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_a_feature_becomes_inputs_by_its_kind(column, values, inputs):
+    np.testing.assert_allclose(column(np.array(values)), inputs, rtol=1e-6)
 
 
 def test_unknown_features_are_counts():
@@ -49,9 +45,6 @@ def test_the_jits_19_features_become_25_inputs():
 def test_columns_are_found_by_name_whatever_their_order():
     columns = columns_for(["const", "has_call"])
     assert inputs_of(columns, ("has_call", "const"), np.array([[1, 0]])).tolist() == [[0, 1]]
-
-
-def test_a_missing_feature_is_named():
     with pytest.raises(PolicyError, match="does not tell cost_ex"):
         inputs_of([JIT_COLUMNS["cost_ex"]], ("type",), np.zeros((1, 1), np.int64))
 

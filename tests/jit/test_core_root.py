@@ -23,15 +23,17 @@ def test_a_whole_folder(folder):
     assert find_core_root(folder) == (folder / "superpmi", folder / "libclrjit.so")
 
 
-def test_folders_that_lack_something(folder, tmp_path):
-    with pytest.raises(SuperPmiError, match="no folder"):
-        find_core_root(tmp_path / "missing")
-    (folder / "superpmi").chmod(0o644)
-    with pytest.raises(SuperPmiError, match="no program superpmi"):
-        find_core_root(folder)
-    (folder / "superpmi").chmod(0o755)
-    (folder / "libclrjit.so").unlink()
-    with pytest.raises(SuperPmiError, match="no JIT"):
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda root: root.rename(root.with_name("other")), "no folder"),
+        (lambda root: (root / "superpmi").chmod(0o644), "no program superpmi"),
+        (lambda root: (root / "libclrjit.so").unlink(), "no JIT"),
+    ],
+)
+def test_folders_that_lack_something(folder, spoil, message):
+    spoil(folder)
+    with pytest.raises(SuperPmiError, match=message):
         find_core_root(folder)
 
 
@@ -48,20 +50,21 @@ def test_collections(tmp_path):
         find_collection(path.rename(tmp_path / "some.txt"))
 
 
-def test_a_client_checks_its_files(folder, tmp_path):
-    jit, collection = folder / "libclrjit.so", tmp_path / "some.mch"
-    with pytest.raises(SuperPmiError, match=r"collection .*some.mch is missing"):
-        SuperPmi(["superpmi"], jit, collection)
-    collection.touch()
-    with pytest.raises(SuperPmiError, match=r"JIT .*suffix \.so"):
-        SuperPmi(["superpmi"], collection, collection)
-    with pytest.raises(SuperPmiError, match=r"collection .*suffix \.mc"):
-        SuperPmi(["superpmi"], jit, jit)
-    for verbosity in ("", "qx"):
-        with pytest.raises(SuperPmiError, match="verbosity"):
-            SuperPmi(["superpmi"], jit, collection, verbosity=verbosity)
-    with pytest.raises(SuperPmiError, match="JitRLHook is set by each request"):
-        SuperPmi(["superpmi"], jit, collection, jit_options={"JitRLHook": "1"})
+@pytest.mark.parametrize(
+    ("jit", "collection", "options", "message"),
+    [
+        ("libclrjit.so", "none.mch", {}, "collection .*none.mch is missing"),
+        ("some.mch", "some.mch", {}, r"JIT .*suffix \.so"),
+        ("libclrjit.so", "libclrjit.so", {}, r"collection .*suffix \.mc"),
+        ("libclrjit.so", "some.mch", {"verbosity": ""}, "verbosity"),
+        ("libclrjit.so", "some.mch", {"verbosity": "qx"}, "verbosity"),
+        ("libclrjit.so", "some.mch", {"jit_options": {"JitRLHook": "1"}}, "JitRLHook is set by each request"),
+    ],
+)
+def test_a_client_checks_its_files_and_options(folder, jit, collection, options, message):
+    (folder / "some.mch").touch()
+    with pytest.raises(SuperPmiError, match=message):
+        SuperPmi(["superpmi"], folder / jit, folder / collection, **options)
 
 
 def test_a_program_that_cannot_be_started(folder, tmp_path):

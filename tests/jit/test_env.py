@@ -63,13 +63,7 @@ def test_losses_can_weigh_more_and_waste_can_cost():
     assert reward.at_the_end(110, 100, 100, 1) == pytest.approx(-0.2 - 0.1)
     assert reward.at_the_end(90, 100, 100, 1) == pytest.approx(0.1)
     assert reward.at_the_end(100, 100, 100, 0) == 0.0
-
-
-def test_an_episode_ends_when_nothing_is_left_to_choose():
-    env = make()
-    env.reset(options={"unit": "a/u"})
-    ended = [env.step(np.int64(action))[2] for action in (0, 1, 2)]
-    assert ended == [False, False, True]
+    assert StepChange().of_choice(0.0, 1.0) == 0.0  # no baseline for a change
 
 
 def test_actions_that_are_not_allowed_cost_and_in_the_end_truncate():
@@ -95,12 +89,13 @@ def test_stopping_at_once_can_be_forbidden_as_it_once_was():
     assert allowed.step(np.int64(4))[2]
 
 
-def test_masks_follow_the_choice():
+def test_masks_follow_the_choice_and_an_episode_ends_when_nothing_is_left():
     env = make()
     env.reset(options={"unit": "a/u"})
     assert env.action_masks().tolist() == [True, True, True, False, True]
-    env.step(np.int64(1))
+    assert not env.step(np.int64(1))[2]
     assert env.action_masks().tolist() == [True, False, True, False, True]
+    assert [env.step(np.int64(action))[2] for action in (0, 2)] == [False, True]
 
 
 def test_a_compile_that_fails_truncates_and_its_unit_is_dropped():
@@ -119,10 +114,6 @@ def test_units_are_drawn_by_the_seed():
     again = [env.reset(seed=3)[1]["unit"], *(env.reset()[1]["unit"] for _ in range(10))]
     assert drawn == again
     assert set(drawn) == {"a/u", "a/v"}  # b/small has one candidate only
-
-
-def test_score_0_is_no_baseline_for_a_change():
-    assert StepChange().of_choice(0.0, 1.0) == 0.0
 
 
 def test_more_candidates_on_the_way_than_fit_end_the_episode():

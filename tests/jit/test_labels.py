@@ -20,6 +20,8 @@ def test_all_subsets_are_tried_and_the_best_is_exact():
     assert found.exhaustive
     assert found.num_tried == 2**3 + 1  # and the heuristic
     assert len(set(compiler.compiles)) == len(compiler.compiles)
+    effects = {place: (one.mean_change, one.num_pairs) for place, one in found.effects.items()}
+    assert effects == {0: (-4.0, 4), 1: (4.0, 4), 2: (-1.0, 4)}  # means over pairs that differ in one candidate
 
 
 def test_climbing_finds_the_same_where_effects_add_up():
@@ -29,13 +31,9 @@ def test_climbing_finds_the_same_where_effects_add_up():
     assert not found.exhaustive
 
 
-def test_climbing_ends_after_its_trials():
-    compiler = AdditiveCompiler({"u": [(1, 0)] * 12})
-    assert find(compiler, max_exhaustive=2, max_trials=10).num_tried == 11
-
-
-def test_climbing_ends_when_all_subsets_are_known():
-    assert find(AdditiveCompiler({"u": [(1, 0), (0, 1)]}), max_exhaustive=0, max_trials=1000).num_tried == 5
+@pytest.mark.parametrize(("effects", "max_trials", "num_tried"), [([(1, 0)] * 12, 10, 11), ([(1, 0), (0, 1)], 1000, 5)])
+def test_climbing_ends_after_its_trials_or_when_all_subsets_are_known(effects, max_trials, num_tried):
+    assert find(AdditiveCompiler({"u": effects}), max_exhaustive=0, max_trials=max_trials).num_tried == num_tried
 
 
 @pytest.mark.parametrize("max_exhaustive", [9, 0])
@@ -58,15 +56,6 @@ def test_only_viable_candidates_are_tried():
     found = find(compiler)
     assert found.num_tried == 2 + 1
     assert found.best.requested == (0,)
-
-
-def test_effects_are_means_over_pairs_that_differ_in_one_candidate():
-    found = find(AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 2)]}))
-    assert {place: (one.mean_change, one.num_pairs) for place, one in found.effects.items()} == {
-        0: (-4.0, 4),
-        1: (4.0, 4),
-        2: (-1.0, 4),
-    }
 
 
 def test_choices_that_fail_are_no_pairs():

@@ -5,15 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from mlgo.jit.outcome import Candidates
-from mlgo.jit.state import RECORD, Choice, skip_reason
+from mlgo.jit.state import RECORD, Choice
 from tests.jit.additive import OBSERVER, AdditiveCompiler
 
 COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozenset({("u", 2)}))
 
 
 def choice() -> Choice:
-    none = COMPILER.compile("u", ())
-    return Choice.begin(none)
+    return Choice.begin(COMPILER.compile("u", ()))
 
 
 def test_what_is_chosen_or_not_viable_cannot_be_chosen():
@@ -24,9 +23,7 @@ def test_what_is_chosen_or_not_viable_cannot_be_chosen():
 def test_the_mask_has_a_place_for_the_stop():
     assert OBSERVER.allowed(choice()).tolist() == [True, True, False, False, True]
     assert OBSERVER.allowed(choice(), stop=False).tolist() == [True, True, False, False, False]
-
-
-def test_stopping_is_allowed_when_nothing_else_is():
+    # Stopping is allowed when nothing else is.
     assert OBSERVER.allowed(choice().choosing(0).choosing(1), stop=False).tolist() == [False] * 4 + [True]
 
 
@@ -56,10 +53,3 @@ def test_the_record_counts_in_shares_of_64():
     assert record["num_candidates"] == 3 / 64
     assert record["num_viable"] == 2 / 64
     assert record["num_chosen"] == 1 / 64
-
-
-def test_eligible_units_have_enough_viable_candidates_and_not_too_many_in_all():
-    none = choice().none
-    assert skip_reason(none, none, 2, 3) == ""
-    assert skip_reason(none, none, 3, 3) == "too few viable candidates: 2"
-    assert skip_reason(none, none, 2, 2) == "too many candidates: 3"
