@@ -26,9 +26,8 @@ from mlgo.corpus.build import (
 )
 from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
+from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
 from mlgo.corpus.recipe import load_recipe
-from mlgo.corpus.thin_lto import in_form
-from mlgo.corpus.whole_program import RunCheck, Tools, runnable_program
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import get_task

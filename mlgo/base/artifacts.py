@@ -574,13 +574,7 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
 def rows_where(
     path: Path, schema: pa.Schema, key: str, wanted: Collection[str], columns: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Rows of a Parquet artifact whose key is wanted; only row groups that hold such rows are read, one at a time.
-
-    Args:
-        schema: every column of it must be there with its type.
-        key: a column of text.
-        wanted: its values.
-    """
+    """Rows whose key, a column of text, is wanted, see `table_rows`; only row groups that hold such rows are read."""
     values = sorted(wanted)
     with _readable(path), pq.ParquetFile(path) as file:
         _check_columns(path, schema, file.schema_arrow)

@@ -46,17 +46,10 @@ def read_json(path: Path) -> Any:
         raise ArtifactError(f"{path} is not JSON ({error}); delete it and run its stage") from error
 
 
-def read_array(path: Path, max_bytes: int = _MAX_ARRAY_BYTES) -> np.ndarray:
-    """Read the array of an ``.npy`` file; never takes more memory than the file is long.
-
-    Args:
-        max_bytes: size above which the file is not read.
-
-    Returns:
-        The array in memory, of the file's dtype and shape [...]; never Python objects.
-    """
+def read_array(path: Path) -> np.ndarray:
+    """Read the array of an ``.npy`` file, never Python objects, nor more memory than the file is long."""
     try:
-        _check_size(path, max_bytes)
+        _check_size(path, _MAX_ARRAY_BYTES)
         with np.errstate(over="ignore"):  # of a size that no file has
             return np.array(np.lib.format.open_memmap(path, mode="r"))
     except FileNotFoundError as error:
@@ -111,16 +104,10 @@ def place(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 class Draft:
-    """A file or folder that is being written and shall become ``target``, whole or not at all.
+    """A file or folder, ``path``, that is being written and shall become ``target``, whole or not at all.
 
     Several threads and processes may draft the same target; the last to finish wins. A draft is locked while its writer
     lives. One that a kill has left behind is removed by the next process that writes the same target.
-
-    Attributes:
-        path: the temporary file or folder, beside the target.
-
-    Args:
-        target: path when it is finished; a folder is replaced as a whole.
     """
 
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:

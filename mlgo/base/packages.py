@@ -44,25 +44,10 @@ def fetch_package(package: Package, cache_dir: Path) -> Path:
     Args:
         cache_dir: folder of downloads, shared by all runs.
     """
-    cached = sorted(cache_dir.glob(f"{package.sha256}-*"))
-    if cached:
+    if cached := sorted(cache_dir.glob(f"{package.sha256}-*")):
         _verify(cached[0], package)
         return cached[0]
     cache_dir.mkdir(parents=True, exist_ok=True)
-    return _download(package, cache_dir)
-
-
-def pin_package(name: str, version: str, kind: Literal["sdist", "wheel"]) -> Package:
-    """A package with the hash that the index gives today; write it down to have the same file tomorrow."""
-    unpinned = Package(name, version, "", kind)
-    with _index(unpinned, f"{unpinned} is not pinned") as index:
-        found = [one.digests["sha256"] for one in _offered(index, unpinned) if "sha256" in one.digests]
-    if not found:
-        raise PackageError(f"the package index gives no sha256 for {unpinned}")
-    return replace(unpinned, sha256=found[0])
-
-
-def _download(package: Package, cache_dir: Path) -> Path:
     remedy = f"connect once, or put the file there as {package.sha256}-<file name>"
     with _index(package, f"{package} is not in {cache_dir}", remedy) as index:
         offered = _offered(index, package)
@@ -76,6 +61,16 @@ def _download(package: Package, cache_dir: Path) -> Path:
         finally:
             draft.discard()
         return target
+
+
+def pin_package(name: str, version: str, kind: Literal["sdist", "wheel"]) -> Package:
+    """A package with the hash that the index gives today; write it down to have the same file tomorrow."""
+    unpinned = Package(name, version, "", kind)
+    with _index(unpinned, f"{unpinned} is not pinned") as index:
+        found = [one.digests["sha256"] for one in _offered(index, unpinned) if "sha256" in one.digests]
+    if not found:
+        raise PackageError(f"the package index gives no sha256 for {unpinned}")
+    return replace(unpinned, sha256=found[0])
 
 
 @contextmanager

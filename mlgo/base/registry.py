@@ -25,13 +25,12 @@ class Registry(Generic[Entry]):
     """
 
     def __init__(self, group: str, what: str, built_in: Mapping[str, str]) -> None:
-        self._group, self._what, self.built_in = group, what, tuple(built_in)
-        self._points = {name: EntryPoint(name, value, group) for name, value in built_in.items()}
+        self._group, self._what, self.built_in = group, what, built_in
         self._loaded: dict[str, Entry] = {}
 
     @cached_property
     def _entries(self) -> Mapping[str, EntryPoint]:
-        found = dict(self._points)
+        found = {name: EntryPoint(name, value, self._group) for name, value in self.built_in.items()}
         for point in sorted(entry_points(group=self._group), key=lambda one: (one.name, one.value)):
             owner = found.setdefault(point.name, point)
             if owner.value != point.value:
@@ -126,11 +125,9 @@ class Learner(Protocol):
 
     def start(self, config: Mapping[str, Any]) -> str | None:
         """Learner whose policy it goes on from, by a whole configuration as plain values; None for none."""
-        ...
 
     def train(self, context: Any) -> Any:
         """Train one policy: takes a `mlgo.learn.context.TrainContext`, gives a `mlgo.learn.base.Trained`."""
-        ...
 
 
 LEARNERS: Registry[Learner] = Registry(

@@ -64,16 +64,11 @@ class SealedSet(Section):
 
 @dataclass(frozen=True)
 class Identity:
-    """What a recipe makes a project of.
-
-    Attributes:
-        names: of the file, of the project on the package index, and of a wheel that was captured; canonical.
-        sha256: of the source distribution; empty where none is named.
-    """
+    """What a recipe makes a project of."""
 
     recipe: Path
-    names: frozenset[str]
-    sha256: str
+    names: frozenset[str]  # of the file, the project on the package index, and a wheel that was captured; canonical
+    sha256: str  # of the source distribution; empty where none is named
 
     def same_as(self, other: "Identity") -> str:
         """What two recipes have in common, in words; empty if they are of two projects."""

@@ -23,7 +23,7 @@ from mlgo.evaluate.logged import (
     write_training_log,
 )
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.session import CompileResult, compile_under_advice
+from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.task import Advisor, Setting, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_toolchain
@@ -72,51 +72,35 @@ def run(args: argparse.Namespace) -> None:
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
     settings = settings_for_policy(getattr(advisor, "features", ()), task, config.compile)
+    told = {"with_heuristic_feature": args.policy == "default"}
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
+        seen = args.log_observations or args.log_format == "llvm"
         result = compile_under_advice(
-            toolchain,
-            task,
-            bitcode,
-            advisor,
-            settings,
-            with_heuristic_feature=args.policy == "default",
-            record=args.log_observations or args.log_format == "llvm",
-            object_path=args.output,
+            toolchain, task, bitcode, advisor, settings, **told, record=seen, object_path=args.output
         )
         if args.log and args.log_format == "llvm":
             write_training_log(args.log, result, get_measure(config.compile.objective))
         elif args.log:
-            episode = logged_episode(
-                toolchain,
-                task.name,
-                settings,
-                args.module,
-                bitcode,
-                policy_identity(args.policy),
-                result,
-                in_corpus=not Path(args.module).is_file(),
-                with_heuristic_feature=args.policy == "default",
+            identity, in_corpus = policy_identity(args.policy), not Path(args.module).is_file()
+            subject = args.module, bitcode, identity, result
+            write_episode(
+                args.log, logged_episode(toolchain, task.name, settings, *subject, in_corpus=in_corpus, **told)
             )
-            write_episode(args.log, episode)
-    record = {
+    record: dict[str, Any] = {
         "module": args.module,
         "policy": args.policy,
         "compiler": toolchain.name,
         **{name: score for name, score in result.scores.items() if score is not None},
         "questions": result.num_questions,
-        **_particulars(task, result),
-        "seconds": round(result.seconds, 4),
     }
-    say(args, record, "\n".join(f"{name:<10} {value}" for name, value in record.items()))
-
-
-def _particulars(task: Task, result: CompileResult) -> dict[str, Any]:
-    """What is worth knowing of a compile for this task."""
     if task.in_code_generation:
-        return {"repaired_answers": result.num_repaired_answers}
-    inlined = int(np.count_nonzero(np.frombuffer(result.answers, np.int64)))
-    return {"inlined": inlined, "truncated": result.truncated}
+        record["repaired_answers"] = result.num_repaired_answers
+    else:
+        inlined = int(np.count_nonzero(np.frombuffer(result.answers, np.int64)))
+        record |= {"inlined": inlined, "truncated": result.truncated}
+    record["seconds"] = round(result.seconds, 4)
+    say(args, record, "\n".join(f"{name:<10} {value}" for name, value in record.items()))
 
 
 def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Advisor:

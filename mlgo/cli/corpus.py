@@ -24,13 +24,12 @@ from mlgo.base.artifacts import (
 )
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, read_config, say
+from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, say
 from mlgo.corpus.assemble import SPLITS
-from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
 from mlgo.corpus.capture.llvm_corpora import Exporter
 from mlgo.corpus.capture.objects import Recompiler
-from mlgo.corpus.capture.relink import Relink
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,
@@ -47,7 +46,6 @@ from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.shipped import object_paths
 from mlgo.evaluate.targets import one_project
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.toolchain import find_toolchain
 from mlgo.policy.stored import load_stored
 from mlgo.pool.cores import usable_cores
 from mlgo.report.pages import Table, count_column, text_column
@@ -153,8 +151,8 @@ def run_export(args: argparse.Namespace) -> None:
 
 def run_relink(args: argparse.Namespace) -> None:
     """Compile each module under the policy, link with the build's own tools, print what was made."""
-    config, name = read_config(args), PolicyName.of(args.policy.resolve().name)
-    toolchain, policy = find_toolchain(config.toolchain, config.target), load_stored(args.policy)
+    (config, toolchain), name = configured(args), PolicyName.of(args.policy.resolve().name)
+    policy = load_stored(args.policy)
     shared = shared_folder()
     subject = one_project(args.project, shared / "bitcode")
     subject.check(policy.task, config.compile.optimization)
@@ -190,8 +188,8 @@ def run_seen(args: argparse.Namespace) -> int:
     """Compare function bodies, print shares; 1 if more of a project was seen than may be."""
     if args.corpus is None and not args.against:
         raise ConfigError("name what is trained on: --corpus DIR, or --against DIR for single projects")
-    config, shared = read_config(args), shared_folder()
-    front_end = FrontEnd(find_toolchain(config.toolchain, config.target), config.compile, shared / "zig-cache")
+    (config, toolchain), shared = configured(args), shared_folder()
+    front_end = FrontEnd(toolchain, config.compile, shared / "zig-cache")
     unpacked = [unpack_project(table_of(path), shared / "bitcode") for path in [*args.project, *args.against]]
     if args.corpus is not None:
         unpacked += unpack_corpus(args.corpus, shared / "bitcode", "train")
@@ -202,24 +200,15 @@ def run_seen(args: argparse.Namespace) -> int:
     names = [modules[0].project for modules, _ in unpacked]
     number = len(args.project)
     seen = SeenBodies.of(pa.concat_tables(tables[number:]))
-    found = [
-        {"project": name, **shares_of(seen, bodies, args.list)}
-        for name, bodies in zip(names[:number], tables[:number], strict=True)
-    ]
+    found = []
+    for name, bodies in zip(names[:number], tables[:number], strict=True):
+        kinds = seen.kinds(bodies)
+        instructions = shares(bodies, kinds)
+        share, longest = seen_share(instructions), seen.longest(bodies, kinds, args.list)
+        found.append({"project": name, "instructions": instructions, "seen": share, "longest": longest})
     record = {"projects": found, "trained_on": names[number:]}
     say(args, record, _seen_text(found))
     return int(any(one["seen"] > args.most for one in found))
-
-
-def shares_of(seen: SeenBodies, bodies: pa.Table, most: int) -> dict[str, Any]:
-    """How much of a project was seen, and its longest functions that were."""
-    kinds = seen.kinds(bodies)
-    instructions = shares(bodies, kinds)
-    return {
-        "instructions": instructions,
-        "seen": seen_share(instructions),
-        "longest": seen.longest(bodies, kinds, most),
-    }
 
 
 def _seen_text(found: list[dict[str, Any]]) -> str:

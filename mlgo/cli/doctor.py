@@ -1,7 +1,6 @@
 """`mlgo doctor`: is everything here that the pipeline needs, and does the compiler keep its word?"""
 
 import argparse
-import json
 import os
 import platform
 import shutil
@@ -17,9 +16,9 @@ from mlgo.base.config import Config
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.leftovers import add_folder_options, find_leftovers
-from mlgo.cli.program import CONFIG, SETTINGS, add_command, add_options, read_config
+from mlgo.cli.program import CONFIG, SETTINGS, add_command, add_options, read_config, say
+from mlgo.corpus.link_time import full_lto_asks
 from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.corpus.whole_program import full_lto_asks
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_plain, compile_under_advice, probe_channel
@@ -30,18 +29,9 @@ from mlgo.objects.measures import DEFAULT
 from mlgo.pool.cores import usable_cores
 
 PACKAGES = (
-    "numpy",
-    "pyarrow",
-    "pydantic",
-    "ziglang",
-    "snakemake",
-    "dvc",
-    "tensorflow",
-    "keras",
-    "plotly",
-    "scipy",
+    "numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly", "scipy",
     "scikit-learn",
-)
+)  # fmt: skip
 PROGRAMS = ("git", "make")
 CHECKOUT = Path(mlgo.__file__).parents[1]
 _NEEDED_DISK_BYTES = 4 << 30
@@ -55,19 +45,12 @@ mlgo doctor --toolchain /usr/bin/clang-19
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at.
-
-    Attributes:
-        name: what it is.
-        ok: whether it is as it should be.
-        detail: version, or what was found.
-        remedy: what to install or set; empty when ok.
-    """
+    """One thing looked at."""
 
     name: str
     ok: bool
-    detail: str
-    remedy: str = ""
+    detail: str  # version, or what was found
+    remedy: str = ""  # what to install or set; empty when ok
 
 
 def add_parser(commands: Any) -> None:
@@ -86,10 +69,8 @@ def run(args: argparse.Namespace) -> int:
             if not check.ok:
                 print(f"        {'':<14} -> {check.remedy}")
     healthy = all(check.ok for check in checks)
-    if args.json:
-        print(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}, indent=2))
-    else:
-        print("all is well" if healthy else "something is broken, see above")
+    record = {"ok": healthy, "checks": [asdict(check) for check in checks]}
+    say(args, record, "all is well" if healthy else "something is broken, see above")
     return 0 if healthy else 1
 
 
@@ -101,7 +82,9 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     for name in PROGRAMS:
         yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
     yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
-    yield _looked_at("disk", _disk, "free 4 GB for the default preset")
+    free = shutil.disk_usage(Path.cwd()).free
+    enough = free >= _NEEDED_DISK_BYTES
+    yield Check("disk", enough, f"{free / 1e9:.0f} GB free", "" if enough else "free 4 GB for the default preset")
     yield Check("cores", True, f"{usable_cores()} usable")
     step, remedy = "configuration", "mend the file, or give another with --config"
     try:
@@ -151,13 +134,6 @@ def _fifo() -> str:
     return "FIFOs work in the temporary folder"
 
 
-def _disk() -> str:
-    free = shutil.disk_usage(Path.cwd()).free
-    if free < _NEEDED_DISK_BYTES:
-        raise ToolchainError(f"{free / 1e9:.0f} GB free")
-    return f"{free / 1e9:.0f} GB free"
-
-
 def _leftovers(args: argparse.Namespace) -> str:
     text = "; ".join(map(str, find_leftovers(args.work, args.data, SETTINGS)))
     return f"{text}; mlgo replay prune --old deletes them" if text else "left nothing"
@@ -168,8 +144,7 @@ def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[
     front_end = FrontEnd(toolchain, config.compile, folder / "cache", get_task(config.task))
     modules = []
     for path in sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml")):
-        bitcode = folder / f"{path.stem}.bc"
-        recipe = load_recipe(path)
+        bitcode, recipe = folder / f"{path.stem}.bc", load_recipe(path)
         root = CHECKOUT / str(recipe.path)
         unit, source = find_sources(recipe, root)[0]
         front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)

@@ -4,7 +4,7 @@ import argparse
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,20 +29,20 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, workers_of
 from mlgo.corpus.assemble import SPLITS
+from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
-from mlgo.corpus.whole_program import Tools
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.headroom import SearchSettings, measure_search
-from mlgo.evaluate.sealed_log import LOG, SealedEvaluation, log_evaluation, sealed_evaluation
+from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_linker, find_toolchain
-from mlgo.policy.stored import StoredPolicy, load_stored, model_file
+from mlgo.policy.stored import load_stored, model_file
 from mlgo.pool.cores import usable_cores
 
 _EXAMPLES = """
@@ -115,7 +115,10 @@ def run(args: argparse.Namespace) -> None:
     compiling = settings_for_policy(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
     for target in targets:
         target.check(policy.task, compiling.optimization)
-    sealed = _log_sealed(args, policy, targets)
+    sealed_set, sealed = load_sealed(), None
+    if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
+        sealed = sealed_evaluation(policy, args.policy, args.form or "objects", contents, args.reason)
+        log_evaluation(sealed)
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     with_references = args.references and args.form != "thin"
@@ -139,7 +142,8 @@ def run(args: argparse.Namespace) -> None:
     if args.search:
         origin |= {"search": args.search, "flips_per_round": flips, "seed": seed}
     searching = SearchSettings(args.search, flips, seed, toolchain.quirks) if args.search else None
-    trained = _trained_on(args)
+    beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
+    trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
     kinds_of = _reader_of_kinds(trained, front_end, args.workers)
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
@@ -183,14 +187,6 @@ def run(args: argparse.Namespace) -> None:
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
 
 
-def _trained_on(args: argparse.Namespace) -> Path | None:
-    """Table of the bodies that the policy was trained on; None where there is none."""
-    if args.trained_on is not None:
-        return Path(args.trained_on)
-    beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
-    return beside if beside.exists() else None
-
-
 def _reader_of_kinds(
     trained: Path | None, front_end: FrontEnd, num_threads: int
 ) -> Callable[[EvaluationTarget, Mapping[str, Path]], Kinds]:
@@ -229,19 +225,6 @@ def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[Evaluatio
     if twice := [name for name, count in Counter(one.project for one in targets).items() if count > 1]:
         raise ConfigError(f"--project names {twice[0]} more than once")
     return targets, args.output or paths[0] / "evaluation" / folder
-
-
-def _log_sealed(
-    args: argparse.Namespace, policy: StoredPolicy, targets: Sequence[EvaluationTarget]
-) -> SealedEvaluation | None:
-    """Log an evaluation on the sealed test set; None if no project is of it."""
-    sealed = load_sealed()
-    contents = {one.project: one.content for one in targets if sealed.holds(one.project)}
-    if not contents:
-        return None
-    evaluation = sealed_evaluation(policy, args.policy, args.form or "objects", contents, args.reason)
-    log_evaluation(evaluation)
-    return evaluation
 
 
 def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:

@@ -6,9 +6,8 @@ from typing import Any
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
 from mlgo.cli.program import add_command, positive_float
 from mlgo.deploy.drivers import make_driver, trained_settings
-from mlgo.deploy.linking import Advice, LinkCommand, LinkResult, NothingToMerge, link_thin, link_whole
+from mlgo.deploy.linking import LinkCommand, NothingToMerge, link
 from mlgo.errors import MlgoError
-from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import load_policy
 
 _EXAMPLES = """
@@ -44,23 +43,14 @@ def run(args: argparse.Namespace) -> None:
         policy = load_policy(picked.policy)
         settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})
         driver = (str(make_driver(picked, toolchain)), "run", "--new") if args.thin else ()
-        advice = Advice(get_task(policy.task), policy, settings, driver)
-        link = link_thin if args.thin else link_whole
-        result = link(wanted, toolchain, LANGUAGES[args.tool], advice, guard=not args.no_guard)
+        language = LANGUAGES[args.tool]
+        result = link(wanted, toolchain, language, policy, settings, driver, guard=not args.no_guard)
     except MlgoError as error:
         # A build links much only to find out what is there.
         is_usual = (args.whole or args.thin) and isinstance(error, NothingToMerge)
         outcome = "plain" if is_usual else "failed"
         log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
         become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)
-    log(args, {"output": str(wanted.output), **_record(result)})
-
-
-def _record(result: LinkResult) -> dict[str, Any]:
-    return {
-        "outcome": "advised" if result.is_advised else "plain",
-        "reason": "" if result.is_advised else "it is smaller",
-        "questions": result.questions,
-        "advised_bytes": result.advised,
-        "plain_bytes": result.plain,
-    }
+    outcome, reason = ("advised", "") if result.is_advised else ("plain", "it is smaller")
+    sizes = {"questions": result.questions, "advised_bytes": result.advised, "plain_bytes": result.plain}
+    log(args, {"output": str(wanted.output), "outcome": outcome, "reason": reason, **sizes})

@@ -84,15 +84,7 @@ def add_command(
     run: Run | None,
     parents: Sequence[argparse.ArgumentParser] = (),
 ) -> argparse.ArgumentParser:
-    """Add a sub-command whose help ends with examples.
-
-    Args:
-        commands: what ``add_subparsers`` has returned.
-        summary: what it does, in a few words.
-        examples: command lines, one in a line; remarks may stand beneath a blank line.
-        run: what it does; None for a command whose actions do it.
-        parents: parsers with options that it shares.
-    """
+    """Add a sub-command whose help ends with examples; ``run`` is None for a command whose actions do it."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -108,14 +100,7 @@ def add_command(
 def add_actions(
     commands: Any, name: str, summary: str, examples: Mapping[str, str], **heading: Any
 ) -> Callable[..., argparse.ArgumentParser]:
-    """Add a sub-command that consists of actions; its help shows the examples of all.
-
-    Args:
-        heading: perhaps ``title``, of the actions in the help.
-
-    Returns:
-        Adds an action, by its name, summary, what it does, and parsers with options that it shares.
-    """
+    """Add a sub-command that consists of actions, each of which what is returned adds; its help shows all examples."""
     parser = add_command(commands, name, summary, "\n".join(dedent(one).strip() for one in examples.values()), None)
     actions = parser.add_subparsers(required=True, metavar="ACTION", **heading)
 
@@ -177,28 +162,23 @@ def say(args: argparse.Namespace, record: Any, text: str) -> None:
     print(json.dumps(record, indent=2) if args.json else text)
 
 
-def positive(text: str) -> int:
-    """Read a whole number of at least 1, for ``argparse``."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not at least 1")
-    return value
+def _number(name: str, kind: Callable[[str], Any], fits: Callable[[Any], bool], what: str) -> Callable[[str], Any]:
+    """What reads a number for ``argparse``, which shows the name in messages."""
+
+    def read(text: str) -> Any:
+        if not fits(value := kind(text)):
+            raise argparse.ArgumentTypeError(f"{text} is not {what}")
+        return value
+
+    read.__name__ = name
+    return read
 
 
-def positive_float(text: str) -> float:
-    """Read a finite number above 0, for ``argparse``."""
-    value = float(text)
-    if not 0.0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
-
-
-def not_negative_float(text: str) -> float:
-    """Read a finite number of at least 0, for ``argparse``."""
-    value = float(text)
-    if not 0.0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 0")
-    return value
+positive = _number("positive", int, lambda value: value >= 1, "at least 1")
+positive_float = _number("positive_float", float, lambda value: 0.0 < value < math.inf, "a number above 0")
+not_negative_float = _number(
+    "not_negative_float", float, lambda value: 0.0 <= value < math.inf, "a number of at least 0"
+)
 
 
 def run_program(main: Callable[[], int | None]) -> None:

@@ -1,7 +1,7 @@
 """`mlgo publish`: a policy with all of its forms and its model card, in one archive or in a Python package."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,21 @@ from tqdm import tqdm
 
 from mlgo.base.files import file_sha256
 from mlgo.cli.program import add_command, add_options, say
-from mlgo.deploy.archive import FORMATS, check_archive, format_of, wheel, wheel_name, write_archive, write_new
 from mlgo.deploy.card import with_card
-from mlgo.deploy.release import PARITY, Release, check_version, find_policies, read_release
+from mlgo.deploy.release import (
+    FORMATS,
+    PARITY,
+    Release,
+    check_archive,
+    check_version,
+    find_policies,
+    format_of,
+    read_release,
+    wheel,
+    wheel_name,
+    write_archive,
+    write_new,
+)
 from mlgo.errors import ArtifactError, ConfigError
 
 _EXAMPLES = """
@@ -67,31 +79,24 @@ def run(args: argparse.Namespace) -> None:
         format_of(args.output)  # refused before anything is read
     folders = [folder for place in args.policies for folder in find_policies(place)]
     bar = tqdm(folders, "read", unit="policy", disable=None)
-    releases = [read_release(folder, _exported(folder, args.exports), args.forms) for folder in bar]
+    forms_of = {one: one if (one / PARITY).exists() else args.exports / one.resolve().name for one in folders}
+    releases = [read_release(folder, forms_of[folder], args.forms) for folder in bar]
     files = _gathered(releases, args.version)
-    version = _common_version(releases, args.version)
-    names = [str(release.name) for release in releases]
+    versions = {args.version or (release.card or {}).get("version") for release in releases}
+    if len(versions) != 1 or None in versions:
+        raise ConfigError("the cards name no version that is the same for all; give --version X.Y.Z")
+    version = check_version(str(versions.pop()))
+    forms = {str(release.name): list(release.parity) for release in releases}
     output = args.output
     if args.wheel:
         output /= wheel_name(version)
-        write_new(output, wheel(version, names, files, _licence(args.licence)), args.force)
+        write_new(output, wheel(version, list(forms), files, _licence(args.licence)), args.force)
     else:
         write_archive(output, files, args.force)
-    size = output.stat().st_size
-    record = {
-        "archive": str(output),
-        "version": version,
-        "bytes": size,
-        "sha256": file_sha256(output),
-        "policies": {str(release.name): list(release.parity) for release in releases},
-    }
-    told = "; ".join(f"{release.name} ({', '.join(release.parity)})" for release in releases)
-    say(args, record, f"{output}: {told}; version {version}, {size:,} bytes, SHA-256 {record['sha256']}")
-
-
-def _exported(policy: Path, exports: Path) -> Path:
-    """Folder of a policy's forms: its own, or the one of its name."""
-    return policy if (policy / PARITY).exists() else exports / policy.resolve().name
+    size, sha256 = output.stat().st_size, file_sha256(output)
+    record = {"archive": str(output), "version": version, "bytes": size, "sha256": sha256, "policies": forms}
+    packed = "; ".join(f"{name} ({', '.join(some)})" for name, some in forms.items())
+    say(args, record, f"{output}: {packed}; version {version}, {size:,} bytes, SHA-256 {sha256}")
 
 
 def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, bytes]:
@@ -105,18 +110,6 @@ def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, byt
         content = with_card(release, release.card, version)
         found |= {f"{release.name}/{path}": data for path, data in content.items()}
     return found
-
-
-def _common_version(releases: Sequence[Release], version: str | None) -> str:
-    """Version of the whole."""
-    said = {version or _version_of(release.card) for release in releases}
-    if len(said) != 1 or None in said:
-        raise ConfigError("the cards name no version that is the same for all; give --version X.Y.Z")
-    return check_version(str(said.pop()))
-
-
-def _version_of(card: Mapping[str, Any] | None) -> str | None:
-    return card.get("version") if card else None
 
 
 def _licence(path: Path) -> str:

@@ -131,11 +131,8 @@ def _verify_trees(args: argparse.Namespace, config: Config) -> int:
         ]
         here = [one for one in results if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
         for sha256, index in sample(here, args.count, args.seed, "replay", "verify"):
-            loaded = store.load(sha256)
-            assert loaded is not None
             checked += 1
-            difference = _compile_again(args.work, config, toolchain, store, sha256, *loaded, index)
-            if difference:
+            if difference := _compile_again(args.work, config, toolchain, store, sha256, index):
                 wrong += 1
                 print(f"{sha256[:16]}: {difference}")
     print(f"{checked - wrong} of {checked} results are as the trees say")
@@ -170,16 +167,12 @@ def _verify_choices(args: argparse.Namespace, config: Config) -> int:
 
 
 def _compile_again(
-    work: Path,
-    config: Config,
-    toolchain: Toolchain,
-    store: ReplayStore,
-    sha256: str,
-    header: Header,
-    trees: ModuleTrees,
-    index: int,
+    work: Path, config: Config, toolchain: Toolchain, store: ReplayStore, sha256: str, index: int
 ) -> str:
     """Give known answers to the compiler again; say what differs, nothing if all agrees."""
+    loaded = store.load(sha256)
+    assert loaded is not None
+    header, trees = loaded
     settings = config.compile.model_copy(
         update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
     )

@@ -32,53 +32,41 @@ mlgo report cse                                      choices among candidates, o
 
 
 class _Page(NamedTuple):
-    """A page: its module, the options that it takes, and what it shows."""
+    """A page: its module, the options that it takes (in one string), and what it shows."""
 
     module: str
-    options: tuple[str, ...]
+    options: str
     summary: str
 
 
 PAGES = {
-    "overview": _Page(
-        "report.overview", ("measure", "preset", "learner"), "what the last run found, and where its pages are"
-    ),
+    "overview": _Page("report.overview", "measure preset learner", "what the last run found, and where its pages are"),
     "truth": _Page(
-        "report.headline_page",
-        ("learner", "preset", "markdown", "into"),
-        "what ships, over projects, against what, at what cost",
+        "report.headline_page", "learner preset markdown into", "what ships, over projects, against what, at what cost"
     ),
     "difference": _Page(
-        "report.difference",
-        ("against", "learner", "preset", "markdown"),
-        "by how much one run gains more than another",
+        "report.difference", "against learner preset markdown", "by how much one run gains more than another"
     ),
     "scoreboard": _Page(
-        "research.scoreboard",
-        ("split", "measure", "markdown", "preset"),
-        "what each learner gains, and at what cost",
+        "research.scoreboard", "split measure markdown preset", "what each learner gains, and at what cost"
     ),
     "budgets": _Page(
-        "research.budgets_page",
-        ("markdown",),
-        "the best policy that each training has found within so many compiles",
+        "research.budgets_page", "markdown", "the best policy that each training has found within so many compiles"
     ),
     "sizes": _Page(
         "research.module_sizes",
-        ("split", "measure", "markdown", "preset"),
+        "split measure markdown preset",
         "what each learner gains on small and on large modules",
     ),
     "generalisation": _Page(
-        "research.generalisation",
-        ("split", "measure", "markdown"),
-        "gains on other languages and under other compilers",
+        "research.generalisation", "split measure markdown", "gains on other languages and under other compilers"
     ),
     "headroom": _Page(
-        "report.headroom_page", ("measure",), "how much smaller modules could be, and what policies captured of it"
+        "report.headroom_page", "measure", "how much smaller modules could be, and what policies captured of it"
     ),
-    "sweep": _Page("research.sweep_page", ("experiments",), "the points of a sweep side by side, and what they cost"),
-    "programs": _Page("report.executed_page", ("markdown",), "what policies change when programs run"),
-    "cse": _Page("report.choices", ("split",), "how policies choose among candidates"),
+    "sweep": _Page("research.sweep_page", "experiments", "the points of a sweep side by side, and what they cost"),
+    "programs": _Page("report.executed_page", "markdown", "what policies change when programs run"),
+    "cse": _Page("report.choices", "split", "how policies choose among candidates"),
 }
 """By name."""
 
@@ -113,11 +101,14 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print a page; 1 if a program on it did something else than it should."""
     if args.page is None:
-        args.page = _page_of_the_task(args.preset)
-        args.preset = args.preset if "preset" in PAGES[args.page].options else None
+        args.page = "overview"
+        if DEFAULT_CONFIG.exists():
+            settings = read_settings(DEFAULT_CONFIG, *filter(None, [args.preset]))
+            args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
+        args.preset = args.preset if "preset" in PAGES[args.page].options.split() else None
     page = PAGES[args.page]
     for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "into"):
-        if getattr(args, name) is not None and name not in page.options:
+        if getattr(args, name) is not None and name not in page.options.split():
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:
             setattr(args, name, _DEFAULTS.get(name))
@@ -142,10 +133,3 @@ def with_block(path: Path, page: str, markdown: str) -> str:
     if not found or not ended:
         raise ConfigError(f"{path} has no place for the page: lines {start.strip()} and {end.strip()}")
     return f"{before}{start}\n{markdown.strip()}\n\n{end}{after}"
-
-
-def _page_of_the_task(preset: Path | None) -> str:
-    if not DEFAULT_CONFIG.exists():
-        return "overview"
-    settings = read_settings(DEFAULT_CONFIG, *filter(None, [preset]))
-    return _OF_KIND[PROBLEMS.get(settings.value("task")).kind]

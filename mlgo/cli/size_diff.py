@@ -43,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     """Compare and print; 1 if a limit is exceeded."""
     progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
     found = compare_builds(args.before, args.after, only=args.only, forms=args.form or FORMS, progress=progress)
-    exceeded = _exceeded(found, args.limit, args.limit_each)
+    total = _of_section("total", *found.sections["total"])
+    limits = [(total, args.limit), *((one, args.limit_each) for one in found.files if not _state(one))]
+    exceeded = [one for one, allowed in limits if allowed and allowed.is_exceeded(*one.sizes)]
     named = _naming(args.demangle)
     say(args, _record(args, found, exceeded, named), _text(args, found, exceeded, named))
     return int(bool(exceeded))
@@ -66,13 +68,6 @@ def _naming(demangle: bool) -> Callable[[str], str]:
     return str
 
 
-def _exceeded(found: SizeDiff, limit: Limit | None, each: Limit | None) -> list[SizeChange]:
-    """What has grown by more than it may: the total, or files of both builds."""
-    total = _of_section("total", *found.sections["total"])
-    limits = [(total, limit), *((one, each) for one in found.files if not _state(one))]
-    return [one for one, allowed in limits if allowed and allowed.is_exceeded(*one.sizes)]
-
-
 def _of_section(name: str, before: int, after: int) -> SizeChange:
     return SizeChange(name, {name: before}, {name: after})
 
@@ -86,10 +81,7 @@ def _record(
     return {
         "before": str(args.before),
         "after": str(args.after),
-        "sections": {
-            name: {"before": before, "after": after, "change": after - before}
-            for name, (before, after) in found.sections.items()
-        },
+        "sections": {name: {"before": a, "after": b, "change": b - a} for name, (a, b) in found.sections.items()},
         "forms": found.forms,
         "files": [change(one) for one in found.files],
         "symbols": [change(one) | ({"demangled": named(one.name)} if args.demangle else {}) for one in found.symbols],

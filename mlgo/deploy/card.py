@@ -18,19 +18,16 @@ from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
 from mlgo.compare.modules import policy_scores
-from mlgo.compare.programs import Programs, complete_programs, measured_programs, read_programs
+from mlgo.compare.programs import complete_programs, measured_programs, read_programs
 from mlgo.compare.scores import ALL, SPLITS, Contender, ScoreMatrix, by_language, compare
 from mlgo.deploy.export.cpp import text_templates
-from mlgo.deploy.release import CARD, PAGE, Json, Release, hashes
+from mlgo.deploy.release import CARD, LICENCE, PAGE, Json, Release, hashes
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.objects.measures import get_measure
 from mlgo.policy.policy import Policy
 from mlgo.policy.tree import Branching
 from mlgo.report.pages import PLAIN
-
-LICENCE = "Apache-2.0"
-"""Of policies: their weights hold no code of what they were trained on."""
 
 _TRAINED = ("package", "algorithm", "seed", "compiler", "compiler_sha256", "target")
 _COUNTS = {"compared": "num_compared", "failed": "num_failed", **tally_keys("", "items"), "much_larger": "much_larger"}
@@ -45,14 +42,12 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
     """Content of ``card.json``; None stands for what is not known.
 
     Args:
-        release: its files.
         corpus: ``modules.parquet``; used if it is what the policy was trained on.
         evaluations: folders of tables in which the policy was measured.
-        bootstrap: makes the intervals.
     """
     policy, origin = release.policy, release.policy.origin
-    task, files = get_task(policy.task), hashes(release.files)
-    weights = files["weights.npy"]["sha256"]
+    task, of_files = get_task(policy.task), _facts_of_files(release)
+    weights = of_files["files"]["weights.npy"]["sha256"]
     gains = [one for folder in evaluations for one in gains_of(release.name, weights, task, folder, bootstrap)]
     return {
         "name": str(release.name),
@@ -73,22 +68,16 @@ def describe(release: Release, corpus: Path | None, evaluations: Sequence[Path],
         "corpus": _corpus(origin, corpus),
         "gains": gains,
         "limits": _limits(gains),
-        "forms": _forms(release),
-        "reproduce": _commands(release),
+        "forms": of_files["forms"],
+        "reproduce": of_files["reproduce"],
         "written_by": f"mlgo {__version__}",
-        "files": files,
+        "files": of_files["files"],
     }
 
 
 def with_card(release: Release, card: Json, version: str | None = None) -> dict[str, bytes]:
-    """Files of a release with its card and page, by path.
-
-    Args:
-        release: the files, perhaps with fewer forms than the card names.
-        card: facts, see `describe`.
-        version: semantic version of the release; None leaves that of the card.
-    """
-    facts = card | {"forms": _forms(release), "reproduce": _commands(release), "files": hashes(release.files)}
+    """Files of a release, perhaps with fewer forms than the card names, with its card and page; by path."""
+    facts = card | _facts_of_files(release)
     try:
         facts["version"] = version or card["version"]
         files = {**release.files, PAGE: page(facts).encode()}
@@ -105,9 +94,9 @@ def page(card: Json) -> str:
 
 
 def _model(policy: Policy) -> Json:
-    shape, size = policy.architecture, {"parameters": int(policy.weights.size)}
-    if isinstance(shape, Branching):
-        return {"kind": "decision tree", "nodes": shape.num_nodes, **size}
+    size = {"parameters": int(policy.weights.size)}
+    if isinstance(policy.architecture, Branching):
+        return {"kind": "decision tree", "nodes": policy.architecture.num_nodes, **size}
     network = policy.network()
     groups = {"groups": network.groups} if network.groups > 1 else {}
     return {"kind": "neural network", "widths": list(network.widths), **groups, **size}
@@ -126,9 +115,20 @@ def _corpus(origin: Json, modules: Path | None) -> Json:
     return {"sha256": sha256, "splits": splits}
 
 
-def _forms(release: Release) -> dict[str, Json]:
-    kept = ("questions", "ambiguous", "mismatches")
-    return {form: {name: one.get(name) for name in kept} for form, one in release.parity.items()}
+def _facts_of_files(release: Release) -> Json:
+    """Forms with what was checked of them, commands that make the policy and these forms again, and all files."""
+    name, origin = release.name, release.policy.origin
+    policy = f"data/policies/{name}"
+    made = f"snakemake --cores all {policy}/policy.json"
+    if origin.get("algorithm") == "distill":
+        made = f"mlgo distill data/policies/{origin.get('teacher')} --leaves {origin.get('leaves')} -o {policy}"
+    export = f"python scripts/export_policy.py --policy {policy} --trace data/baseline/trace.parquet"
+    checked = ("questions", "ambiguous", "mismatches")
+    return {
+        "forms": {form: {key: one.get(key) for key in checked} for form, one in release.parity.items()},
+        "reproduce": [made, f"{export} --forms {' '.join(release.parity)} --output data/export/{name}"],
+        "files": hashes(release.files),
+    }
 
 
 def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstrap: Bootstrap) -> list[Json]:
@@ -154,8 +154,10 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
     gains = []
     for split in [split for split in SPLITS if modules.measures and split in modules.splits]:
         if split in linked:
-            ran = _programs_run(policy, weights, folder)
-            answers = headline(shipped, results, ran, bootstrap, policy.learner, split).answers
+            ran = folder / "programs.parquet"
+            ran_under = read_provenance(ran).get("policies_sha256", {}) if ran.exists() else {}
+            programs_run = read_programs(ran) if ran_under.get(str(policy)) == weights else None
+            answers = headline(shipped, results, programs_run, bootstrap, policy.learner, split).answers
             projects = _by_project(programs, "total", split)
         else:
             answers = _of_modules(modules, objective, split, bootstrap)
@@ -181,13 +183,12 @@ def _by_project(measured: ScoreMatrix, measure: str, split: str) -> list[Json]:
 
 def _record(answer: HeadlineRow) -> Json:
     one = answer.comparison
-    worst = {"item": one.worst_item.name, "change": one.worst_item.share} if one.worst_item else None
     return {
         "asked": answer.asked,
         "items": answer.items,
         "projects": one.num_projects,
         **_counts(one, answer.gain),
-        "worst": worst,
+        "worst": {"item": one.worst_item.name, "change": one.worst_item.share} if one.worst_item else None,
         "verdict": one.finding if answer.claimed else None,
     }
 
@@ -206,14 +207,6 @@ def _measured_as(policy: PolicyName, weights: str, table: Path) -> Json:
         if measured.get("policy_sha256") == weights:
             return dict(measured)
     raise ArtifactError(f"{table} holds no figure of {policy} with these weights; evaluate it again, or leave it out")
-
-
-def _programs_run(policy: PolicyName, weights: str, folder: Path) -> Programs | None:
-    """What programs executed under the policy, if any ran."""
-    path = folder / "programs.parquet"
-    if not path.exists() or read_provenance(path).get("policies_sha256", {}).get(str(policy)) != weights:
-        return None
-    return read_programs(path)
 
 
 def _limits(gains: Sequence[Json]) -> list[str]:
@@ -243,17 +236,6 @@ def _limits(gains: Sequence[Json]) -> list[str]:
     if not any(answer["asked"].startswith("executed") for one in gains for answer in one["answers"]):
         found.append("How fast programs run is unknown.")
     return [*found, "This is one training. Another seed gives other weights and another gain."]
-
-
-def _commands(release: Release) -> list[str]:
-    """Commands that make the policy and its forms again."""
-    name, origin = release.name, release.policy.origin
-    policy, exported = f"data/policies/{name}", f"data/export/{name}"
-    made = f"snakemake --cores all {policy}/policy.json"
-    if origin.get("algorithm") == "distill":
-        made = f"mlgo distill data/policies/{origin.get('teacher')} --leaves {origin.get('leaves')} -o {policy}"
-    export = f"python scripts/export_policy.py --policy {policy} --trace data/baseline/trace.parquet"
-    return [made, f"{export} --forms {' '.join(release.parity)} --output {exported}"]
 
 
 _TEMPLATES = text_templates(Path(__file__).parent)

@@ -103,11 +103,11 @@ def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     place, began = choice.place, time.time_ns()
     with _locked(place.parent):
         if not place.exists() or place.stat().st_mtime_ns < began:
-            _build(choice, toolchain, place)
+            _build(choice, toolchain)
     return place
 
 
-def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
+def _build(choice: DriverChoice, toolchain: Toolchain) -> None:
     policy, linker = load_policy(choice.policy), find_linker()
     files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
     if choice.is_default:  # another policy is the default once mlgo-policies is installed
@@ -127,28 +127,30 @@ def _build(choice: DriverChoice, toolchain: Toolchain, place: Path) -> None:
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         (folder / "driver").chmod(0o755)
-        write_atomically(place, lambda path: shutil.copy(folder / "driver", path))
+        write_atomically(choice.place, lambda path: shutil.copy(folder / "driver", path))
 
 
 def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable[Mapping[str, str | int]]) -> str:
-    task = get_task(policy.task)
-    trained = trained_settings(policy)
+    task, trained = get_task(policy.task), trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
-    template = text_templates(_SOURCES).get_template("settings.h.jinja")
-    return template.render(
-        version=__version__,
-        model=task.model,
-        decision=task.decision,
-        answer_bytes=np.dtype(policy.actions.dtype).itemsize,
-        input_bytes=[num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
-        is_zig=toolchain.is_zig,
-        c=plain_command(toolchain, "c"),
-        cxx=plain_command(toolchain, "c++"),
-        advice=task.asking_flags("@", trained.size_stop_factor),
-        levels=[trained.optimization],
-        languages=languages_of(policy),
-        maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
-        made_from=stamps,
+    return (
+        text_templates(_SOURCES)
+        .get_template("settings.h.jinja")
+        .render(
+            version=__version__,
+            model=task.model,
+            decision=task.decision,
+            answer_bytes=np.dtype(policy.actions.dtype).itemsize,
+            input_bytes=[num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
+            is_zig=toolchain.is_zig,
+            c=plain_command(toolchain, "c"),
+            cxx=plain_command(toolchain, "c++"),
+            advice=task.asking_flags("@", trained.size_stop_factor),
+            levels=[trained.optimization],
+            languages=languages_of(policy),
+            maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
+            made_from=stamps,
+        )
     )
 
 

@@ -102,7 +102,6 @@ def read_converted(folder: Path) -> Converted:
 
 
 def policy_of(converted: Converted, saved_model: Path) -> ImportedPolicy:
-    """The policy that a converted model makes."""
     files = sorted(path for path in saved_model.rglob("*") if path.is_file())
     hashes = [[str(path.relative_to(saved_model)), file_sha256(path)] for path in files]
     origin = provenance(algorithm="import", model=saved_model.resolve().name, model_hash=content_hash(hashes))
@@ -114,9 +113,8 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionC
     found, wanted = policy.answers(converted.questions), converted.answers
     if policy.actions.yes_or_no:
         wanted = (wanted != 0).astype(wanted.dtype)
-    is_real = wanted.dtype.kind == "f"
-    equal = np.isclose(found, wanted, rtol=_SLACK, atol=0.0, equal_nan=True) if is_real else found == wanted
-    differing = int((~equal).sum())
+    slack = _SLACK if wanted.dtype.kind == "f" else 0.0
+    differing = int((~np.isclose(found, wanted, rtol=slack, atol=0.0, equal_nan=True)).sum())
     if differing > _MAX_DIFFERING * len(wanted):
         raise PolicyError(
             f"the converted model answers {differing} of {len(wanted)} questions otherwise than TensorFlow runs it; "
@@ -133,8 +131,11 @@ def convert(saved_model: Path, task: str, folder: Path) -> None:
     """Write into a folder what `read_converted` reads."""
     tf = import_tensorflow()
     inputs, outputs = _read_signature(tf, saved_model)
-    problem = _problem_of(outputs, task)
-    features = _features_of(inputs, problem)
+    problem, features = _problem_of(outputs, task), sorted(inputs.keys() - set(UNFED))
+    if not features:
+        raise PolicyError(f"the model has no features among its inputs, only {_listed(inputs)}")
+    if missing := [name for name in problem.actions.needed if name not in features]:
+        raise PolicyError(f"the model lacks the input {_listed(missing)}, which tells what answers are legal")
     questions = drawn_questions(problem, [inputs[name] for name in features])
     write_bytes(folder / _GRAPH, converted(saved_model))
     np.savez(folder / _ASKED, _asked(tf, saved_model, inputs, problem, questions), *questions.values())
@@ -176,11 +177,9 @@ def _read_signature(tf: Any, folder: Path) -> tuple[dict[str, TensorSpec], dict[
     signatures = serving[0].signature_def
     if SIGNATURE not in signatures:
         raise PolicyError(f"{folder} has no signature {SIGNATURE!r}, only {_listed(signatures)}")
-    inputs, outputs = (
-        {name: _spec(tf, name, info) for name, info in part.items()}
-        for part in (signatures[SIGNATURE].inputs, signatures[SIGNATURE].outputs)
-    )
-    return inputs, outputs
+    signature = signatures[SIGNATURE]
+    inputs = {name: _spec(tf, name, info) for name, info in signature.inputs.items()}
+    return inputs, {name: _spec(tf, name, info) for name, info in signature.outputs.items()}
 
 
 def _spec(tf: Any, name: str, info: Any) -> TensorSpec:
@@ -208,15 +207,6 @@ def _problem_of(outputs: Mapping[str, TensorSpec], task: str) -> Task:
     if answer.dtype != wanted or answer.num_elements != 1:
         raise PolicyError(f"output {answer.name!r} is {answer.dtype} {list(answer.shape)}, not one {wanted.name}")
     return decided[0]
-
-
-def _features_of(inputs: Mapping[str, TensorSpec], task: Task) -> list[str]:
-    features = sorted(inputs.keys() - set(UNFED))
-    if not features:
-        raise PolicyError(f"the model has no features among its inputs, only {_listed(inputs)}")
-    if missing := [name for name in task.actions.needed if name not in features]:
-        raise PolicyError(f"the model lacks the input {_listed(missing)}, which tells what answers are legal")
-    return features
 
 
 def _asked(

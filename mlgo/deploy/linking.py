@@ -18,8 +18,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
-from mlgo.corpus.thin_lto import ONE_JOB
-from mlgo.corpus.whole_program import MERGING, take_merged
+from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
@@ -27,7 +26,7 @@ from mlgo.host.linker import run_linker, section_sizes
 from mlgo.host.module_file import with_options
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.task import Task
+from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.objects import archives
 from mlgo.policy.policy import Policy
@@ -113,63 +112,37 @@ class LinkResult:
         return self.plain is None or self.advised <= self.plain
 
 
-@dataclass(frozen=True)
-class Advice:
-    """A policy and the settings of its compiles."""
-
-    task: Task  # which decisions
-    policy: Policy  # takes them
-    settings: CompileConfig  # level of the compile, deadline of each step
-    driver: tuple[str, ...]  # command of the policy's driver; asks for lld
-
-
-def link_whole(
-    wanted: LinkCommand, toolchain: Toolchain, language: str, advice: Advice, *, guard: bool = True
+def link(
+    wanted: LinkCommand,
+    toolchain: Toolchain,
+    language: str,
+    policy: Policy,
+    settings: CompileConfig,
+    driver: Sequence[str],
+    *,
+    guard: bool,
 ) -> LinkResult:
-    """Link a program as one module.
+    """Link a program as one module, or by ThinLTO.
 
     Args:
-        wanted: what to link; its output is written whole or not at all.
+        wanted: its output is written whole or not at all.
         toolchain: the compiler, asked how it links.
         language: ``c``, or ``c++`` for its library.
-        advice: who decides.
+        settings: level of the compile, deadline of each step.
+        driver: command of the policy's driver, which asks for lld by ThinLTO; empty for one module.
         guard: link without advice as well, and keep the smaller file.
 
     Raises:
         CompileError: nothing to merge, a step fails, or takes too long.
     """
     with scratch_directory() as folder:
-        linking = _LinkSteps(wanted, toolchain, language, advice.settings, folder)
-        merged, compiler, path = linking.merged(), wanted.compiler(toolchain), folder / "advised.o"
-        asked = compile_under_advice(compiler, advice.task, merged, advice.policy, advice.settings, object_path=path)
-        advised, plain = linking.with_object(path), None
-        if guard:
-            path = folder / "plain.o"
-            compile_plain(compiler, merged, advice.settings, object_path=path)
-            plain = linking.with_object(path)
-        return _place_smaller(wanted.output, asked.num_questions, advised, plain)
-
-
-def link_thin(
-    wanted: LinkCommand, toolchain: Toolchain, language: str, advice: Advice, *, guard: bool = True
-) -> LinkResult:
-    """Link a program by ThinLTO; arguments and errors are those of `link_whole`."""
-    with scratch_directory() as folder:
-        linking, log = _LinkSteps(wanted, toolchain, language, advice.settings, folder), folder / "log"
-        advised = linking.by_lld("advised", [*advice.driver, "--log", str(log), "--"])
-        outcome = json.loads(log.read_text())
-        if outcome["outcome"] != "advised":
-            raise CompilerExit(f"lld was not advised: {outcome['reason']}")
-        return _place_smaller(wanted.output, outcome["questions"], advised, linking.by_lld("plain") if guard else None)
-
-
-def _place_smaller(output: Path, questions: int, advised: Path, plain: Path | None) -> LinkResult:
-    """Put the smaller of two linked files in its place."""
-    sizes = [section_sizes(file.read_bytes())["total"] for file in (advised, plain) if file]
-    result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
-    smaller = advised if plain is None or result.is_advised else plain
-    write_atomically(output, lambda path: shutil.copy(smaller, path))
-    return result
+        steps = _LinkSteps(wanted, toolchain, language, settings, folder)
+        questions, advised, plain = steps.thin(driver, guard) if driver else steps.whole(policy, guard)
+        sizes = [section_sizes(file.read_bytes())["total"] for file in (advised, plain) if file]
+        result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
+        smaller = advised if plain is None or result.is_advised else plain
+        write_atomically(wanted.output, lambda path: shutil.copy(smaller, path))
+        return result
 
 
 class _LinkSteps:
@@ -178,13 +151,13 @@ class _LinkSteps:
     def __init__(
         self, wanted: LinkCommand, toolchain: Toolchain, language: str, settings: CompileConfig, folder: Path
     ) -> None:
-        self._wanted, self._folder, self._timeout_s = wanted, folder, settings.compile_timeout_s
+        self._wanted, self._folder, self._compiler = wanted, folder, wanted.compiler(toolchain)
+        self._settings, self._timeout_s = settings, settings.compile_timeout_s
         self._before, self._after = self._asked(toolchain, language)
 
     def _asked(self, toolchain: Toolchain, language: str) -> tuple[list[str], list[str]]:
         """The linker's words before and after the object when the compiler links a program of one object."""
-        stand_in, output = self._folder / "stand-in.o", self._folder / "asked"
-        source = self._folder / "stand-in.c"
+        stand_in, output, source = (self._folder / name for name in ("stand-in.o", "asked", "stand-in.c"))
         source.write_text("int main(void) { return 0; }\n")
         start = plain_command(toolchain, language)
         self._said([*plain_command(toolchain, "c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
@@ -200,7 +173,27 @@ class _LinkSteps:
         error = next((f": {without_folders(line)}" for line in said.splitlines() if "error:" in line), "")
         raise LinkError(f"the compiler does not tell how it links{error}")
 
-    def merged(self) -> Path:
+    def whole(self, policy: Policy, guard: bool) -> tuple[int, Path, Path | None]:
+        """Questions, the file linked under advice, and the one without."""
+        merged, path, plain = self._merged(), self._folder / "advised.o", self._folder / "plain.o"
+        task, settings = get_task(policy.task), self._settings
+        asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
+        advised = self._with_object(path)
+        if not guard:
+            return asked.num_questions, advised, None
+        compile_plain(self._compiler, merged, settings, object_path=plain)
+        return asked.num_questions, advised, self._with_object(plain)
+
+    def thin(self, driver: Sequence[str], guard: bool) -> tuple[int, Path, Path | None]:
+        """The same by ThinLTO."""
+        log = self._folder / "log"
+        advised = self._by_lld("advised", [*driver, "--log", str(log), "--"])
+        outcome = json.loads(log.read_text())
+        if outcome["outcome"] != "advised":
+            raise CompilerExit(f"lld was not advised: {outcome['reason']}")
+        return outcome["questions"], advised, self._by_lld("plain") if guard else None
+
+    def _merged(self) -> Path:
         """All bitcode that the link takes, as one module."""
         output, merged = self._folder / "merged", self._folder / "merged.bc"
         self._lld(list(map(str, self._wanted.inputs)), output, MERGING)
@@ -208,17 +201,18 @@ class _LinkSteps:
         merged.write_bytes(with_options(merged.read_bytes(), _CODE))
         return merged
 
-    def with_object(self, compiled: Path) -> Path:
+    def _with_object(self, compiled: Path) -> Path:
         """Link with an object in place of all bitcode."""
         rest = [str(path) for path in self._wanted.inputs if _kind(path) != "bitcode"]
         output = compiled.with_suffix("")
         self._lld([str(compiled), *rest], output)
         return output
 
-    def by_lld(self, name: str, start: Sequence[str] = ()) -> Path:
+    def _by_lld(self, name: str, start: Sequence[str] = ()) -> Path:
         """Link all inputs, one module at a time; ``start`` begins a command that advises the rest."""
-        self._lld([*map(str, self._wanted.inputs)], self._folder / name, ONE_JOB, start)
-        return self._folder / name
+        output = self._folder / name
+        self._lld([*map(str, self._wanted.inputs)], output, ONE_JOB, start)
+        return output
 
     def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = (), start: Sequence[str] = ()) -> None:
         words = [*self._before, *options, *inputs, *self._after]

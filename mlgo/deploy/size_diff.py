@@ -119,10 +119,8 @@ def compare_builds(
     """Compare two files, or two folders by relative paths.
 
     Args:
-        before: a file or a folder.
-        after: likewise.
-        only: patterns of relative paths to look at, with ``*`` for anything; none means all. For folders.
-        forms: of files to look at. For folders.
+        only: in folders, patterns of relative paths to look at, with ``*`` for anything; none means all.
+        forms: in folders, of files to look at.
         progress: gives back the paths one by one, and may show how far it is.
     """
     for path in (before, after):
@@ -134,22 +132,24 @@ def compare_builds(
         folder, file = (before, after) if before.is_dir() else (after, before)
         raise ComparisonError(f"{folder} is a folder and {file} is a file; compare two folders or two files")
     if not before.is_dir():
-        return _compare([(after.name, before, after)], FORMS, _read_measurable, progress)
+        for path in (before, after):
+            if (found := _read(path)) is None or not found.objects:
+                raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
+        return _compare([(after.name, before, after)], FORMS, progress)
     old, new = _paths(before, only), _paths(after, only)
     pairs = [(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
-    found = _compare(pairs, forms, _read, progress)
-    if not any(one.before is not None and one.after is not None for one in found.files):
+    diff = _compare(pairs, forms, progress)
+    if not any(one.before is not None and one.after is not None for one in diff.files):
         raise ComparisonError(
             f"{before} and {after} have no file in common that can be compared (ELF or static archive, of the same "
             "relative path); give the folders that correspond to each other"
         )
-    return found
+    return diff
 
 
 def _compare(
     pairs: Sequence[tuple[str, Path | None, Path | None]],
     forms: Sequence[Form],
-    read: Callable[[Path], _File | None],
     progress: Callable[[Sequence[str]], Iterable[str]],
 ) -> SizeDiff:
     """Compare files by name; a path is None where a build has no such file."""
@@ -158,7 +158,7 @@ def _compare(
     totals: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
     paths = {name: of for name, *of in pairs}
     for name in progress(list(paths)):
-        found = [read(path) if path else None for path in paths[name]]
+        found = [_read(path) if path else None for path in paths[name]]
         present = [one for one in found if one is not None and one.form in forms]
         if not present:
             continue
@@ -174,7 +174,9 @@ def _compare(
     before, after = map(_by_kind, totals)
     sections = {kind: (before[kind], after[kind]) for kind in KINDS}
     sections["total"] = sum(before.values()), sum(after.values())
-    changed = [one for one in _by_symbol(*totals) if one.growth]
+    old, new = map(_by_symbol, totals)
+    symbols = [SizeChange(name, old.get(name), new.get(name)) for name in old.keys() | new.keys()]
+    changed = [one for one in symbols if one.growth]
     return SizeDiff(sections, _largest_first(files), _largest_first(changed), stripped, numbers, unread)
 
 
@@ -182,14 +184,12 @@ def _by_kind(sizes: Mapping[tuple[str, str], int]) -> dict[str, int]:
     return {kind: sum(size for (_, of), size in sizes.items() if of == kind) for kind in KINDS}
 
 
-def _by_symbol(*totals: Counter[tuple[str, str]]) -> list[SizeChange]:
-    tables: list[dict[str, dict[str, int]]] = []
-    for total in totals:
-        tables.append({name: dict.fromkeys(KINDS, 0) for name in REST.values()})
-        for (name, kind), size in total.items():
-            tables[-1].setdefault(name, dict.fromkeys(KINDS, 0))[kind] = size
-    before, after = tables
-    return [SizeChange(name, before.get(name), after.get(name)) for name in before.keys() | after.keys()]
+def _by_symbol(total: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Bytes by kind of each symbol, and of what belongs to none."""
+    found = {name: dict.fromkeys(KINDS, 0) for name in REST.values()}
+    for (name, kind), size in total.items():
+        found.setdefault(name, dict.fromkeys(KINDS, 0))[kind] = size
+    return found
 
 
 def _largest_first(changes: Iterable[SizeChange]) -> list[SizeChange]:
@@ -222,13 +222,6 @@ def _read(path: Path) -> _File | None:
         return _File(path, objects, form, named, len(contents) - len(objects))
 
 
-def _read_measurable(path: Path) -> _File:
-    found = _read(path)
-    if found is None or not found.objects:
-        raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
-    return found
-
-
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
     """Say of which file an error is."""
@@ -246,14 +239,13 @@ def _check_alike(name: str, before: _File | None, after: _File | None) -> None:
     """See that a file is of one form and for one machine in both builds."""
     if before is None or after is None:
         return
+    what, remedy = "", ""
     if before.form != after.form:
-        raise ComparisonError(
-            f"{name}: before {_WORDS[before.form]}, after {_WORDS[after.form]}; compare two of a kind"
-        )
-    if before.objects and after.objects and before.architectures != after.architectures:
-        raise ComparisonError(
-            f"{name}: before for {_machines(before)}, after for {_machines(after)}; compare two builds for one machine"
-        )
+        what, remedy = f"before {_WORDS[before.form]}, after {_WORDS[after.form]}", "two of a kind"
+    elif before.objects and after.objects and before.architectures != after.architectures:
+        what, remedy = f"before for {_machines(before)}, after for {_machines(after)}", "two builds for one machine"
+    if what:
+        raise ComparisonError(f"{name}: {what}; compare {remedy}")
 
 
 _WORDS: dict[Form, str] = {"linked": "a linked file", "objects": "an object", "archives": "an archive"}

@@ -11,8 +11,8 @@ from mlgo.base.artifacts import Row
 from mlgo.base.config import EvaluateConfig
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import sample
+from mlgo.corpus.link_time import back_end_module, fat_module, thin_link
 from mlgo.corpus.store import Module, Program
-from mlgo.corpus.thin_lto import back_end_module, fat_module, thin_link
 from mlgo.errors import CompileError
 from mlgo.evaluate.baseline import function_rows, timing_rows
 from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlgo.base.artifacts import Row
-from mlgo.corpus.capture.levels import module_at_level
+from mlgo.corpus.capture.options import module_at_level
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError

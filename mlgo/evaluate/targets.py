@@ -20,6 +20,7 @@ from mlgo.base.artifacts import (
     write_rows,
 )
 from mlgo.base.files import canonical_json, content_hash
+from mlgo.corpus.link_time import Tools, whole_programs
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     PROGRAMS_NAME,
@@ -32,7 +33,6 @@ from mlgo.corpus.store import (
     unpack_project,
     unpack_rows,
 )
-from mlgo.corpus.whole_program import Tools, whole_programs
 from mlgo.errors import ArtifactError, CorpusError
 from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.shipped import other_modules

@@ -17,17 +17,12 @@ class Normalisation:
 
     ``slog(x) = sign(x) log(1 + |x|)``, so numbers far above their unit count by their order of magnitude, and those
     far below are all alike.
-
-    Attributes:
-        centre: float32 [num_features].
-        scale: float32 [num_features], above 0.
-        unit: float32 [num_features], powers of two, by which nothing is rounded; None where all are 1.
     """
 
     features: tuple[str, ...]
-    centre: np.ndarray
-    scale: np.ndarray
-    unit: np.ndarray | None = None
+    centre: np.ndarray  # float32 [num_features], as the others
+    scale: np.ndarray  # above 0
+    unit: np.ndarray | None = None  # powers of two, by which nothing is rounded; None where all are 1
 
     def __call__(self, values: Any, xp: Any = np) -> Any:
         """Normalise numbers ``[..., num_features]`` to ``float32 [..., num_features]`` within [-5, 5].

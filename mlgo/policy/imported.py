@@ -47,15 +47,7 @@ class Graph:
         self.inputs, self.outputs = ({name: _spec(name, one) for name, one in part.items()} for part in found)
 
     def asking(self, names: Sequence[str], output: str) -> Callable[[Iterable[np.ndarray]], Any]:
-        """Bind to some inputs; all others are zero.
-
-        Args:
-            names: inputs.
-            output: a single number.
-
-        Returns:
-            Maps tensors in the order of the names, of their dtypes and numbers of elements, to the output, a number.
-        """
+        """Bind to some inputs, all others are zero: maps tensors in the order of the names to the output, a number."""
         interpreter, place = self._interpreter, self._places[output]
         for name, spec in self.inputs.items():
             interpreter.set_tensor(self._places[name], np.zeros(spec.shape, spec.dtype))
@@ -104,11 +96,7 @@ class ImportedPolicy:
         return lambda payloads: np.array([answer(payload.tobytes()) for payload in payloads], dtype)
 
     def answers(self, questions: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Answers to questions that are given by feature, each [num] or [num, num_columns].
-
-        Returns:
-            int64 or float32 [num]; 1 for yes.
-        """
+        """Answers to questions by feature, each [num] or [num, num_columns]: int64 or float32 [num], 1 for yes."""
         ask, columns = self._asking(Graph(self.graph)), [questions[name] for name in self.features]
         return np.array([ask(tensors) for tensors in zip(*columns, strict=True)], self.actions.dtype)
 
@@ -128,18 +116,15 @@ class ImportedPolicy:
         check_features(self.features, [spec.name for spec in header.features], "the compiler")
         graph, frombuffer = Graph(self.graph), np.frombuffer
         offered = [header.features[header.index(name)] for name in self.features]
-        if odd := [one for one in offered if _form(one) != _form(graph.inputs[one.name])]:
-            sent = ", ".join(f"{one.name} as {_said(one)}, not {_said(graph.inputs[one.name])}" for one in odd[:5])
+        pairs = [(one.name, _form(one), _form(graph.inputs[one.name])) for one in offered]
+        if odd := [f"{name} as {sent}, not {wanted}" for name, sent, wanted in pairs if sent != wanted]:
+            sent = ", ".join(odd[:5])
             raise PolicyError(f"the compiler sends {sent}; the policy was trained for another task or LLVM version")
         ask = self._asking(graph)
         parts = [(one.dtype, one.num_elements, header.offset(one.name)) for one in offered]
         return lambda payload: ask([frombuffer(payload, *part) for part in parts])
 
 
-def _form(spec: TensorSpec) -> tuple[np.dtype[Any], int]:
-    """Type and size: LLVM does not tell [1] from [], nor [33] from [1, 33]."""
-    return spec.dtype, spec.num_elements
-
-
-def _said(spec: TensorSpec) -> str:
+def _form(spec: TensorSpec) -> str:
+    """Size and type: LLVM does not tell [1] from [], nor [33] from [1, 33]."""
     return f"{spec.num_elements} {spec.dtype}"

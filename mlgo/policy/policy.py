@@ -19,29 +19,22 @@ class Model(Protocol):
 
     def logits(self, inputs: np.ndarray) -> Any:
         """Map ``[..., num_inputs]`` to ``float32 [...]``."""
-        ...
 
     def terms(self, inputs: np.ndarray) -> Any:
         """Sum of all terms without signs, ``float32 [...]``: rounding is a share of it; 0 where nothing is rounded."""
-        ...
 
     def quick(self, actions: ActionSpace, header: Header, scaling: Scaling) -> Callable[[bytes], Any] | None:
         """A quicker way from one raw observation to its logit, to the same bit; None without one."""
-        ...
 
 
 class Shape(Protocol):
     """What all models of a kind and size have in common; the rest is one flat vector."""
 
     @property
-    def num_inputs(self) -> int:
-        """Inputs of a model."""
-        ...
+    def num_inputs(self) -> int: ...
 
     @property
-    def num_params(self) -> int:
-        """Length of the flat vector."""
-        ...
+    def num_params(self) -> int: ...
 
     def model(self, vector: np.ndarray) -> Model:
         """Make a model of a flat vector, float32 [num_params]."""
@@ -106,12 +99,7 @@ class Policy:
         return replace(self, weights=weights.astype(np.float32))
 
     def inputs_for(self, header: Header) -> Callable[[np.ndarray], np.ndarray]:
-        """Bind to the compiler's features, by name.
-
-        Returns:
-            Maps raw observations, uint8 [num_steps, payload_bytes], to what a learner sees of them, float32 [num_steps,
-            ...]; see `ActionSpace.seen`.
-        """
+        """Maps raw observations, uint8 [num_steps, payload_bytes], to what learners see, float32 [num_steps, ...]."""
         read = self.actions.reader(header, self.normalisation.features)
         return lambda payloads: self.actions.learner_inputs(read(payloads), self.normalisation)
 
@@ -212,15 +200,9 @@ class OverridingAdvisor:
 
 
 def observation_keys(header: Header, payloads: np.ndarray, ignored: tuple[str, ...] = ()) -> list[bytes]:
-    """Hash of each observation's features.
+    """Hash of each observation's features, 16 bytes; payloads are uint8 [num, payload_bytes].
 
-    Args:
-        header: the compiler's features.
-        payloads: uint8 [num, payload_bytes].
-        ignored: features to leave out; names the compiler does not offer have no effect.
-
-    Returns:
-        16 bytes for each observation.
+    Names of ignored features that the compiler does not offer have no effect.
     """
     parts = _parts(header, ignored)
     return [_key(row.tobytes(), parts) for row in payloads]
@@ -265,10 +247,8 @@ class ExploringAdvisor:
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features; see `Policy.respond_to`."""
         actions, logits = self.policy.actions, self.policy.logits_for(header)
-        sample, reply = (
-            actions.sampler(self.temperature, self.flip_share, self.seed),
-            actions.reply(answer_dtype(header)),
-        )
+        sample = actions.sampler(self.temperature, self.flip_share, self.seed)
+        reply = actions.reply(answer_dtype(header))
         return lambda payload: reply(sample(payload, logits(payload)))
 
     def decide_for(self, header: Header) -> Decide:

@@ -42,19 +42,13 @@ class StoredModel(Protocol):
     """A model on disk, and how it sees the world."""
 
     @property
-    def architecture(self) -> Shape:
-        """Its kind and size."""
-        ...
+    def architecture(self) -> Shape: ...
 
     @property
-    def weights(self) -> np.ndarray:
-        """float32 [num_params]."""
-        ...
+    def weights(self) -> np.ndarray: ...
 
     @property
-    def num_inputs(self) -> int:
-        """Inputs that it must have for what it sees."""
-        ...
+    def num_inputs(self) -> int: ...
 
 
 Stored = TypeVar("Stored", bound=StoredModel)

@@ -21,21 +21,13 @@ LARGEST = 2**24
 
 @dataclass(frozen=True)
 class Tree:
-    """A decision tree; nodes are numbered so that children come after their parents, and 0 is the root.
+    """A decision tree; nodes are numbered so that children come after their parents, and 0 is the root."""
 
-    Attributes:
-        feature: int64 [num_nodes], input that a node asks about; 0 in leaves.
-        threshold: float32 [num_nodes], whole numbers; 0 in leaves.
-        left: int64 [num_nodes], next node where the input is at most the threshold; in leaves the node itself.
-        right: int64 [num_nodes], next node where it is larger; in leaves the node itself.
-        value: float32 [num_nodes], logit at a leaf; 0 in inner nodes.
-    """
-
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    value: np.ndarray
+    feature: np.ndarray  # int64 [num_nodes], input that a node asks about; 0 in leaves
+    threshold: np.ndarray  # float32 [num_nodes], whole numbers; 0 in leaves
+    left: np.ndarray  # int64 [num_nodes], next node where the input is at most the threshold; in leaves the node itself
+    right: np.ndarray  # int64 [num_nodes], next node where it is larger; in leaves the node itself
+    value: np.ndarray  # float32 [num_nodes], logit at a leaf; 0 in inner nodes
 
     @property
     def leaves(self) -> np.ndarray:

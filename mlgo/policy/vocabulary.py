@@ -16,14 +16,10 @@ from mlgo.policy.policy import Policy
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
-    """Compute quantiles of every feature.
+    """Table of ``artifacts.VOCABULARY``: quantiles of every feature, from minimum to maximum in equal steps.
 
     Args:
         features: numbers [num_values] by name, see `recorded_values`.
-        num_quantiles: from the minimum to the maximum in equal steps, ends included.
-
-    Returns:
-        Table of ``artifacts.VOCABULARY``.
     """
     if not features or not len(next(iter(features.values()))):
         raise TrainingError("the trace holds no question; the corpus needs modules with calls that may be inlined")
@@ -47,11 +43,10 @@ def recorded_values(trace: pa.Table, mask: str = "") -> dict[str, np.ndarray]:
         trace: ``artifacts.trace_schema`` rows.
         mask: feature that tells which columns are legal, itself left out; empty without one.
     """
-    types = trace_features(trace)
+    found = {name: values_of(trace, name) for name in trace_features(trace) if name != mask}
     if not mask:
-        return {name: values_of(trace, name) for name in types}
+        return found
     legal = values_of(trace, mask) != 0
-    found = {name: values_of(trace, name) for name in types if name != mask}
     return {name: values[legal] if values.ndim > 1 else values for name, values in found.items()}
 
 
@@ -96,31 +91,16 @@ MAX_QUESTIONS = 20_000
 
 @dataclass(frozen=True)
 class Importance:
-    """How much one feature matters.
-
-    Attributes:
-        changed_share: share of the answers that change when the feature's values are dealt out anew.
-    """
+    """How much one feature matters."""
 
     feature: str
-    changed_share: float
+    changed_share: float  # of the answers, when the feature's values are dealt out anew
 
 
 def recorded_questions(
     trace: pa.Table, projects: Collection[str], features: Collection[str], seed: int, count: int = MAX_QUESTIONS
 ) -> np.ndarray:
-    """Sample the heuristic's questions of some projects.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        projects: where to sample.
-        features: columns of the result.
-        seed: root seed of the run.
-        count: questions at most.
-
-    Returns:
-        int64 [num_questions, num_features].
-    """
+    """Sample questions of some projects from ``artifacts.trace_schema`` rows: int64 [num_questions, num_features]."""
     check_features(list(features), trace.column_names, "the trace")
     wanted = pc.is_in(trace["project"], value_set=pa.array(sorted(projects), pa.string()))
     chosen = trace.filter(wanted).select(list(features))
@@ -135,7 +115,6 @@ def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) 
     place of errors: it asks what the policy listens to, not whether it is right to.
 
     Args:
-        policy: whose answers.
         observations: int64 [num_questions, num_features], columns in the policy's order.
         seed: root seed of the permutations; the one of a feature depends on its name alone.
 

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -59,8 +59,7 @@ class ArchiveStep:
     """Objects are put into an archive."""
 
     output: Path  # the archive, absolute
-    members: tuple[Path, ...]  # objects or archives, absolute, in order
-    adds: bool  # keeps what the archive holds already
+    members: tuple[Path, ...]  # objects or archives, absolute, in order; added to what it holds already
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,6 @@ class LinkStep:
     version_script: Path | None = None  # file that says which symbols are exported
     export_dynamic: bool = False  # a program that exports its symbols
     entry: str = ""  # name of the entry point, where one is given
-    # A compiler's driver called the linker, and so added the libraries of the language.
-    through_compiler: bool = True
     problem: str = ""  # why it is not known what is linked; empty if it is
 
 
@@ -101,11 +98,7 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
         yield from _archive(call.folder, arguments)
         return
     for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
-        yield (
-            replace(step, problem=call.problem)
-            if call.problem and not isinstance(step, ArchiveStep | ExtractStep)
-            else step
-        )
+        yield replace(step, problem=call.problem) if call.problem else step
 
 
 def expanded(call: ToolInvocation) -> list[str]:
@@ -133,7 +126,7 @@ class _CommandWords:
     does_neither: bool = False
 
 
-def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Step]:
+def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[CompileStep | LinkStep]:
     found = _read_words(call, arguments)
     if found.does_neither:
         return
@@ -151,7 +144,7 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Step]:
         yield CompileStep(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
     if not found.compiles_only and found.files:
         words = [str(objects.get(word, word)) for word in found.link]
-        yield _link(call.folder, words, target, through_compiler=True)
+        yield _link(call.folder, words, str(target), through_compiler=True)
 
 
 def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
@@ -183,14 +176,12 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
             continue
         elif word.startswith("-") and word != "-":
             found.options += words
-        elif not language and (suffix := Path(word).suffix) not in SOURCE_LANGUAGES:
-            found.files.append(word)
-            found.link.append(word)
         else:
-            written = language or SOURCE_LANGUAGES[suffix]
-            found.sources.append((word, "c++" if call.tool == "c++" and written == "c" and not language else written))
             found.files.append(word)
             found.link.append(word)
+            if written := language or SOURCE_LANGUAGES.get(Path(word).suffix, ""):
+                is_cxx = call.tool == "c++" and written == "c" and not language
+                found.sources.append((word, "c++" if is_cxx else written))
     return found
 
 
@@ -202,51 +193,40 @@ _LINK_WORDS = frozenset(
 )
 
 
-def _link(folder: Path, words: Sequence[str], output: Path, *, through_compiler: bool) -> LinkStep:
-    kind: Literal["program", "shared", "relocatable"] = "program"
-    inputs: list[Path] = []
-    libraries: list[str] = []
-    folders: list[Path] = []
-    options: list[str] = []
-    whole: set[Path] = set()
-    script, exports, entry, all_members = None, False, "", False
-    for name, value in _linker_words(words, through_compiler):
-        if name == "":
-            path = _absolute(folder, value)
-            inputs.append(path)
-            whole |= {path} if all_members else set()
-        elif name == "-l":
-            libraries.append(value)
-        elif name == "-L":
-            folders.append(_absolute(folder, value))
-        elif name in ("-shared", "--shared", "-Bshareable", "-dynamiclib"):
-            kind = "shared"
-        elif name in ("-r", "--relocatable", "-i"):
-            kind = "relocatable"
-        elif name in ("--whole-archive", "-whole-archive"):
-            all_members = True
-        elif name in ("--no-whole-archive", "-no-whole-archive"):
-            all_members = False
-        elif name in ("--version-script", "-version-script"):
-            script = _absolute(folder, value)
-        elif name in ("--export-dynamic", "-export-dynamic", "-E", "-rdynamic"):
-            exports = True
-        elif name in ("-e", "--entry"):
-            entry = value
-        else:
-            options += [name, value] if value else [name]
+_KINDS: Mapping[str, Literal["shared", "relocatable"]] = {
+    **dict.fromkeys(("-shared", "--shared", "-Bshareable", "-dynamiclib"), "shared"),
+    **dict.fromkeys(("-r", "--relocatable", "-i"), "relocatable"),
+}
+_WHOLE = {"--whole-archive": True, "-whole-archive": True, "--no-whole-archive": False, "-no-whole-archive": False}
+_OUTPUT, _ENTRY = ("-o", "--output"), ("-e", "--entry")
+_SCRIPT = ("--version-script", "-version-script")
+_EXPORTS = ("--export-dynamic", "-export-dynamic", "-E", "-rdynamic")
+_READ = {"", "-l", "-L", *_KINDS, *_WHOLE, *_OUTPUT, *_ENTRY, *_SCRIPT, *_EXPORTS}
+
+
+def _link(folder: Path, words: Sequence[str], output: str, *, through_compiler: bool) -> LinkStep:
+    pairs = list(_linker_words(words, through_compiler))
+
+    def values(*names: str) -> list[str]:
+        return [value for name, value in pairs if name in names]
+
+    whole, all_members = set(), False
+    for name, value in pairs:
+        all_members = _WHOLE.get(name, all_members)
+        if name == "" and all_members:
+            whole.add(_absolute(folder, value))
+    scripts, kinds = values(*_SCRIPT), [_KINDS[name] for name, _ in pairs if name in _KINDS]
     return LinkStep(
-        output,
-        kind,
-        tuple(inputs),
-        tuple(libraries),
-        tuple(folders),
+        _absolute(folder, [output, *values(*_OUTPUT)][-1]),
+        kinds[-1] if kinds else "program",
+        tuple(_absolute(folder, value) for value in values("")),
+        tuple(values("-l")),
+        tuple(_absolute(folder, value) for value in values("-L")),
         frozenset(whole),
-        tuple(options),
-        script,
-        exports,
-        entry,
-        through_compiler,
+        tuple(word for pair in pairs if pair[0] not in _READ for word in pair if word),
+        _absolute(folder, scripts[-1]) if scripts else None,
+        any(name in _EXPORTS for name, _ in pairs),
+        ["", *values(*_ENTRY)][-1],
     )
 
 
@@ -276,21 +256,11 @@ def _linker_words(words: Sequence[str], through_compiler: bool) -> Iterator[tupl
             yield word, ""
 
 
-def _linker(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
-    if any(word in ("-v", "-V", "--version", "--help") for word in arguments):
-        return
-    words, output = [], "a.out"
-    rest = iter(arguments)
-    for word in rest:
-        if word in ("-o", "--output"):
-            output = next(rest, output)
-        elif word.startswith("--output="):
-            output = word.partition("=")[2]
-        else:
-            words.append(word)
-    link = _link(folder, words, _absolute(folder, output), through_compiler=False)
-    if link.inputs:
-        yield link
+def _linker(folder: Path, arguments: Sequence[str]) -> Iterator[LinkStep]:
+    if not any(word in ("-v", "-V", "--version", "--help") for word in arguments):
+        link = _link(folder, arguments, "a.out", through_compiler=False)
+        if link.inputs:
+            yield link
 
 
 def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
@@ -308,7 +278,7 @@ def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
     if not words:
         return
     output, *members = (_absolute(folder, word) for word in words)
-    yield ArchiveStep(output, tuple(members), adds=True)
+    yield ArchiveStep(output, tuple(members))
 
 
 def _absolute(folder: Path, name: str) -> Path:

@@ -1,24 +1,33 @@
-"""Builds that are written down already: compilation databases of CMake, Meson and ninja, and bazel's action graph.
+"""Builds that are written down already: compilation databases, bazel's action graph, build folders of CMake.
 
 Formats: https://clang.llvm.org/docs/JSONCompilationDatabase.html, ``ninja -t compdb``,
-``bazel aquery --output=jsonproto``. A database may come from others, so response files are read only beneath the
-build's folder or the root of its names.
+``bazel aquery --output=jsonproto``, and object ``codemodel`` version 2 of CMake's file API
+(https://cmake.org/cmake/help/latest/manual/cmake-file-api.7.html). A build may come from others, so response files are
+read only beneath its folder or the root of its names. A reply of CMake names no objects, so they are called here as
+CMake's generators for make and ninja call them.
 """
 
 import json
+import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
+from mlgo.base.files import write_bytes
+from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, steps_of
-from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
+from mlgo.corpus.capture.invocations import Tool, ToolInvocation, tool_called
 from mlgo.errors import CorpusError
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
 _BETWEEN = ("&&", ";", "||", "|")
 _COMPILES = ("-c", "/c", "--compile")
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,12 @@ def read_database(path: Path, root: Path | None = None) -> list[ToolInvocation |
         responses = Responses(folders, {})
         return [one for number, entry in enumerate(content) for one in _entry_calls(path, number, entry, responses)]
     if isinstance(content, dict) and isinstance(content.get("actions"), list):
-        return [call for action in content["actions"] for call in _action_calls(action, folders)]
+        actions = [one for one in content["actions"] if isinstance(one, Mapping) and _is_words(one.get("arguments"))]
+        return [
+            call
+            for one in actions
+            for call in call_of(one["arguments"], folders[-1], Responses(folders, _param_files(one)))
+        ]
     raise CorpusError(f"{path} is neither a compilation database (a list) nor bazel's action graph (with actions)")
 
 
@@ -68,6 +82,16 @@ def read_json_of_others(path: Path) -> Any:
         return json.loads(path.read_bytes().decode("utf-8-sig", "surrogateescape"))
     except (OSError, ValueError, RecursionError) as error:
         raise CorpusError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def read_json_as(path: Path, kind: type[_Model], what: str) -> _Model:
+    """Read JSON of a known form, which ``what`` names in messages."""
+    content = read_json_of_others(path)
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CorpusError(f"{path} is no {what}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def shell_calls(text: str, folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
@@ -115,7 +139,7 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
         raise CorpusError(f"{path}: entry {number} has no directory")
     folder = responses.folders[0] / entry["directory"]
     arguments, command = entry.get("arguments"), entry.get("command")
-    if isinstance(arguments, list) and all(isinstance(word, str) for word in arguments):
+    if _is_words(arguments):
         commands = [(arguments, folder)]
     elif isinstance(command, str):
         commands = list(_shell_commands(command, folder))
@@ -131,6 +155,10 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
         yield from calls
 
 
+def _is_words(found: object) -> TypeGuard[list[str]]:
+    return isinstance(found, list) and all(isinstance(word, str) for word in found)
+
+
 def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[ToolInvocation]) -> str:
     """Reason why the source of an entry will not be compiled, where no step of its calls says so itself."""
     if not commands:
@@ -143,12 +171,6 @@ def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[
     return unknown[0].problem if unknown and not said else ""
 
 
-def _action_calls(action: Any, folders: tuple[Path, ...]) -> Iterator[ToolInvocation]:
-    arguments = action.get("arguments") if isinstance(action, Mapping) else None
-    if isinstance(arguments, list) and all(isinstance(word, str) for word in arguments):
-        yield from call_of(arguments, folders[-1], Responses(folders, _param_files(action)))
-
-
 def _param_files(action: Mapping[str, Any]) -> dict[str, str]:
     """Response files that ``--include_param_files`` wrote into an action, by path."""
     files = action.get("paramFiles")
@@ -157,3 +179,185 @@ def _param_files(action: Mapping[str, Any]) -> dict[str, str]:
         for one in (files if isinstance(files, list) else [])
         if isinstance(one, Mapping) and isinstance(one.get("execPath"), str) and isinstance(one.get("arguments"), list)
     }
+
+
+_API = Path(".cmake/api/v1")
+_QUERY = _API / "query/client-mlgo/codemodel-v2"
+_TOOLS: dict[str, Tool] = {"C": "cc", "CXX": "c++"}
+_LIBRARY_ROLES = ("libraryPath", "libraries")
+
+_Part = TypeVar("_Part", bound=BaseModel)
+
+
+class _ReplyObject(BaseModel):
+    """An object of the index, or a target of a configuration."""
+
+    kind: str = ""
+    jsonFile: str
+
+
+class _Index(BaseModel):
+    objects: list[_ReplyObject]
+
+
+class _Paths(BaseModel):
+    source: str
+    build: str
+
+
+class _Configuration(BaseModel):
+    name: str
+    targets: list[_ReplyObject]
+
+
+class _Codemodel(BaseModel):
+    paths: _Paths
+    configurations: list[_Configuration]
+
+
+class _Fragment(BaseModel):
+    fragment: str
+    role: str = ""
+
+
+class _Define(BaseModel):
+    define: str
+
+
+class _Path(BaseModel):
+    path: str
+    isSystem: bool = False
+
+
+class _CompileGroup(BaseModel):
+    language: str
+    sourceIndexes: list[int]
+    compileCommandFragments: list[_Fragment] = []
+    defines: list[_Define] = []
+    includes: list[_Path] = []
+
+
+class _LinkInfo(BaseModel):
+    language: str = "C"
+    commandFragments: list[_Fragment] = []
+
+
+class _Target(BaseModel):
+    name: str
+    type: str
+    paths: _Paths
+    artifacts: list[_Path] = []
+    sources: list[_Path] = []
+    compileGroups: list[_CompileGroup] = []
+    link: _LinkInfo = _LinkInfo()
+
+
+def is_cmake(folder: Path) -> bool:
+    """Whether a folder is one that CMake has configured."""
+    return (folder / "CMakeCache.txt").is_file() or (folder / _API / "reply").is_dir()
+
+
+def read_cmake(folder: Path, root: Path | None = None) -> Build:
+    """Read the reply of CMake's file API; where there is none, the question is written into the folder.
+
+    Args:
+        root: folder that names are relative to; by default that of the project.
+    """
+    reply = folder / _API / "reply"
+    indexes = sorted(path.name for path in reply.glob("index-*.json"))
+    if not indexes:
+        write_bytes(folder / _QUERY, b"")
+        raise CorpusError(
+            f"{folder} has no reply of CMake's file API. The question is written now: run cmake {folder}, then this "
+            "again"
+        )
+    found = [one.jsonFile for one in _read(reply, indexes[-1], _Index).objects if one.kind == "codemodel"]
+    if not found:
+        write_bytes(folder / _QUERY, b"")
+        raise CorpusError(f"{reply / indexes[-1]} has no codemodel; run cmake {folder}, then this again")
+    model = _read(reply, found[0], _Codemodel)
+    if not model.configurations:
+        raise CorpusError(f"{reply / found[0]} has no configuration")
+    configuration = model.configurations[0]
+    names = [one.name for one in model.configurations]
+    notes = (f"of the configurations {', '.join(names)}, the first is taken",) if len(names) > 1 else ()
+    targets = [_read(reply, one.jsonFile, _Target) for one in configuration.targets]
+    source, build = Path(model.paths.source), Path(model.paths.build)
+    calls = _calls(targets, source, build, configuration.name)
+    return replace(read_build(calls, (root or source).absolute()), notes=notes)
+
+
+def _read(reply: Path, name: str, kind: type[_Part]) -> _Part:
+    if Path(name).name != name:
+        raise CorpusError(f"{reply}: {name} lies outside of the reply")
+    return read_json_as(reply / name, kind, "reply of CMake's file API")
+
+
+def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration: str) -> Iterator[ToolInvocation]:
+    """Compiles, then archives, then links."""
+    responses = Responses((source, build), {})
+    objects: dict[str, list[Path]] = {one.name: [] for one in targets}
+    for target in targets:
+        for group in target.compileGroups:
+            for number in group.sourceIndexes:
+                if 0 <= number < len(target.sources):
+                    path = source / target.sources[number].path
+                    objects[target.name].append(_object(target, path, source, build))
+                    words = [*_options(group), "-c", str(path), "-o", str(objects[target.name][-1])]
+                    yield _call(_TOOLS.get(group.language, "cc"), words, build, responses)
+    made_here = {path for paths in objects.values() for path in paths}
+    archives = {build / one.path for target in targets for one in target.artifacts}
+
+    def listed(path: Path) -> Path:
+        """An object that a target lists; generators for several configurations add a folder to its path."""
+        path = Path(os.path.normpath(source / path))
+        return path if path in made_here else Path(*(part for part in path.parts if part != configuration))
+
+    for target in sorted(targets, key=lambda one: one.type != "STATIC_LIBRARY"):
+        if not target.artifacts:
+            continue
+        others = [listed(Path(one.path)) for one in target.sources]
+        inputs = [*objects[target.name], *(path for path in others if path in made_here)]
+        output = str(build / target.artifacts[0].path)
+        if target.type == "STATIC_LIBRARY":
+            yield ToolInvocation("ar", "ar", build, ("rcs", output, *map(str, inputs)))
+        elif target.type in ("EXECUTABLE", "SHARED_LIBRARY", "MODULE_LIBRARY"):
+            shared = () if target.type == "EXECUTABLE" else ("-shared",)
+            words = [*shared, *_link_words(target, "flags", build, archives), *map(str, inputs), "-o", output]
+            words += [word for role in _LIBRARY_ROLES for word in _link_words(target, role, build, archives)]
+            yield _call(_TOOLS.get(target.link.language, "cc"), words, build, responses)
+
+
+def _object(target: _Target, path: Path, source: Path, build: Path) -> Path:
+    """Path that CMake's generators give the object of a source."""
+    places = (source / target.paths.source, build / target.paths.build)
+    inside = next((place for place in reversed(places) if path.is_relative_to(place)), places[0])
+    name = os.path.relpath(path, inside).replace("..", "__")
+    return Path(os.path.normpath(build / target.paths.build / "CMakeFiles" / f"{target.name}.dir" / f"{name}.o"))
+
+
+def _options(group: _CompileGroup) -> list[str]:
+    language = {"C": ["-x", "c"], "CXX": ["-x", "c++"]}.get(group.language, [])
+    words = [*language, *(f"-D{one.define}" for one in group.defines)]
+    for one in group.includes:
+        words += ["-isystem", one.path] if one.isSystem else [f"-I{one.path}"]
+    return words + [word for one in group.compileCommandFragments for word in _split(one.fragment)]
+
+
+def _call(tool: Tool, words: Sequence[str], folder: Path, responses: Responses) -> ToolInvocation:
+    contents, problem = responses.of(words, folder)
+    return ToolInvocation(tool, tool, folder, tuple(words), contents, problem=problem)
+
+
+def _link_words(target: _Target, role: str, build: Path, archives: set[Path]) -> Iterator[str]:
+    for fragment in target.link.commandFragments:
+        for word in _split(fragment.fragment) if fragment.role == role else ():
+            path = Path(os.path.normpath(build / target.paths.build / word))  # where make runs the link
+            yield str(path) if not word.startswith("-") and path in archives else word
+
+
+def _split(fragment: str) -> list[str]:
+    try:
+        return shlex.split(fragment)
+    except ValueError:  # quotes that do not end
+        return fragment.split()

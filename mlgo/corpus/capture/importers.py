@@ -7,12 +7,10 @@ from pathlib import Path
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
-from mlgo.corpus.capture.cmake import is_cmake, read_cmake
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step, steps_of
-from mlgo.corpus.capture.databases import read_database
+from mlgo.corpus.capture.databases import is_cmake, read_cmake, read_database
 from mlgo.corpus.capture.invocations import ToolInvocation
-from mlgo.corpus.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus
-from mlgo.corpus.capture.options import options_in_command
+from mlgo.corpus.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus, unit_of_command
 from mlgo.errors import ConfigError, CorpusError, ObjectError
 from mlgo.objects import archives
 
@@ -46,10 +44,9 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     if options and (is_corpus or is_cmake(path) or is_database):
         raise ConfigError(f"--options are for bitcode without commands, and {path} comes with its own")
     if is_corpus:
-        return _corpus(path)
+        return Build((), (), modules=tuple(read_llvm_corpus(path)))
     if is_cmake(path):
-        cmake = read_cmake(path)
-        return replace(read_build(cmake.calls, (root or cmake.source).absolute()), notes=cmake.notes)
+        return read_cmake(path, root)
     if is_database:
         return read_build(_in_order(read_database(database, root)), (root or Path()).absolute())
     modules = tuple(_units(path, tuple(options)))
@@ -62,34 +59,13 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
 def _in_order(calls: Iterable[ToolInvocation | Step]) -> list[Step]:
     """Steps of a database as a build could do them, one after another: ninja lists links before their archives."""
     steps = [step for one in calls for step in (steps_of(one) if isinstance(one, ToolInvocation) else [one])]
-    return sorted(steps, key=_turn)
 
+    def turn(step: Step) -> int:
+        if isinstance(step, LinkStep):
+            return 1 if step.kind == "relocatable" else 3
+        return 0 if isinstance(step, CompileStep) else 2
 
-def _turn(step: Step) -> int:
-    if isinstance(step, CompileStep):
-        return 0
-    if isinstance(step, LinkStep):
-        return 1 if step.kind == "relocatable" else 3
-    return 2
-
-
-def _corpus(folder: Path) -> Build:
-    """A corpus of LLVM's tools or of ml-compiler-opt."""
-    corpus = read_llvm_corpus(folder)
-    try:
-        shared = None if corpus.override is None else options_in_command(corpus.override)
-    except ConfigError as error:
-        raise CorpusError(f"{folder / DESCRIPTION}: global_command_override: {error}") from error
-    modules = tuple(
-        replace(
-            _with_command(as_text(one.name), Piece(one.bitcode), one.command or ())
-            if shared is None
-            else BitcodeUnit(as_text(one.name), Piece(one.bitcode), shared),
-            index=Piece(one.index) if one.index else None,
-        )
-        for one in corpus.modules
-    )
-    return Build((), (), modules=modules)
+    return sorted(steps, key=turn)
 
 
 def _units(path: Path, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
@@ -132,19 +108,12 @@ def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[Bitcode
             embedded = find_embedded(piece.read())
             pieces = [Piece(piece.path, piece.offset + one.offset, one.size) for one in embedded]
             return [
-                _with_command(name, one, what.command) if what.command else BitcodeUnit(name, one, options)
+                unit_of_command(name, one, what.command) if what.command else BitcodeUnit(name, one, options)
                 for one, what in zip(pieces, embedded, strict=True)
             ]
     except ObjectError as error:
         return [BitcodeUnit(name, piece, problem=f"bitcode: {error}")]
     return []
-
-
-def _with_command(name: str, piece: Piece, command: Sequence[str]) -> BitcodeUnit:
-    try:
-        return BitcodeUnit(name, piece, options_in_command(command))
-    except ConfigError as error:
-        return BitcodeUnit(name, piece, problem=f"options: {error}")
 
 
 def _start(file: Path) -> bytes:

@@ -10,19 +10,21 @@ here, as clang itself prints it, without what names this machine or the files of
 options around its bitcode, so a corpus that is read again gives the same bytes.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from mlgo.base.files import write_bytes, write_json
 from mlgo.base.scratch import scratch_directory
-from mlgo.corpus.capture.bitcode import split_command
-from mlgo.corpus.capture.builds import free_name
+from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
+from mlgo.corpus.capture.builds import as_text, free_name
+from mlgo.corpus.capture.databases import read_json_as
 from mlgo.corpus.capture.objects import driver_plan, front_end_words
-from mlgo.errors import CorpusError, ToolchainError
+from mlgo.corpus.capture.options import options_in_command
+from mlgo.errors import ConfigError, CorpusError, ToolchainError
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.toolchain import Toolchain
 
@@ -31,100 +33,56 @@ UNSPECIFIED = "<UNSPECIFIED>"
 """The override of a corpus whose command somebody has to write by hand."""
 
 
-@dataclass(frozen=True)
-class LlvmModule:
-    """One module."""
+class _Description(BaseModel):
+    model_config = ConfigDict(strict=True)
 
-    name: str  # relative to the corpus, without suffix
-    bitcode: Path  # its file
-    # Arguments of `-cc1` that compiled it; None where all modules share the override.
-    command: tuple[str, ...] | None
-    index: Path | None  # imports of a ThinLTO back end; None without ThinLTO
+    modules: list[str]
+    has_thinlto: bool
+    global_command_override: list[str] | None = None
 
 
-@dataclass(frozen=True)
-class LlvmCorpus:
-    """A corpus."""
-
-    modules: tuple[LlvmModule, ...]  # as listed
-    has_thinlto: bool  # whether modules have indexes
-    override: tuple[str, ...] | None  # command of all modules; None where each has its own
-
-
-def read_llvm_corpus(folder: Path) -> LlvmCorpus:
-    """Read a corpus; bitcode stays in its files."""
+def read_llvm_corpus(folder: Path) -> list[BitcodeUnit]:
+    """The modules of a corpus as listed; bitcode stays in its files."""
     path = folder / DESCRIPTION
-    try:
-        description = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise CorpusError(f"{path} cannot be read as JSON: {error}") from error
-    names = _strings(path, description, "modules")
-    if not names:
+    description = read_json_as(path, _Description, "description of a corpus")
+    override = description.global_command_override
+    if not description.modules:
         raise CorpusError(f"{path} lists no modules")
-    override = (
-        _strings(path, description, "global_command_override") if "global_command_override" in description else None
-    )
     if override == [UNSPECIFIED]:
         raise CorpusError(f"{path}: global_command_override is {UNSPECIFIED}; write the options of the build there")
-    has_thinlto = description.get("has_thinlto")
-    if not isinstance(has_thinlto, bool):
-        raise CorpusError(f"{path}: has_thinlto must be true or false")
-    modules = tuple(_read_module(folder, name, override is None, has_thinlto) for name in names)
-    return LlvmCorpus(modules, has_thinlto, None if override is None else tuple(override))
+    try:
+        shared = None if override is None else options_in_command(override)
+    except ConfigError as error:
+        raise CorpusError(f"{path}: global_command_override: {error}") from error
+    return [_read_module(folder, name, shared, description.has_thinlto) for name in description.modules]
 
 
-def write_llvm_corpus(
-    folder: Path,
-    modules: Iterable[tuple[str, bytes, tuple[str, ...] | None, bytes | None]],
-    override: tuple[str, ...] | None = None,
-) -> int:
-    """Write a corpus; the description comes last, so a folder without one is not whole."""
-    names, with_index = [], 0
-    for name, bitcode, command, index in modules:
-        if (command is None) != (override is not None):
-            raise CorpusError(f"{name}: a module has its own command exactly where the corpus has none for all")
-        write_bytes(folder / f"{name}.bc", bitcode)
-        if command is not None:
-            write_bytes(
-                folder / f"{name}.cmd", "".join(f"{word}\0" for word in command).encode("utf-8", "surrogateescape")
-            )
-        if index is not None:
-            write_bytes(folder / f"{name}.thinlto.bc", index)
-            with_index += 1
-        names.append(name)
-    if with_index not in (0, len(names)):
-        raise CorpusError(f"{with_index} of {len(names)} modules have an index of ThinLTO; all or none must")
-    description: dict[str, Any] = {"modules": names, "has_thinlto": bool(with_index)}
-    if override is not None:
-        description["global_command_override"] = list(override)
-    write_json(folder / DESCRIPTION, description)
-    return len(names)
-
-
-def _read_module(folder: Path, name: str, with_command: bool, with_index: bool) -> LlvmModule:
+def _read_module(folder: Path, name: str, shared: tuple[str, ...] | None, with_index: bool) -> BitcodeUnit:
     if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
         raise CorpusError(f"{folder / DESCRIPTION}: module {name} lies outside the folder")
     bitcode, index = folder / f"{name}.bc", folder / f"{name}.thinlto.bc"
     for path in [bitcode, *([index] if with_index else [])]:
         if not path.is_file():
             raise CorpusError(f"{path} is missing, which {DESCRIPTION} lists")
-    command = None
-    if with_command:
-        path = folder / f"{name}.cmd"
-        try:
-            command = split_command(path.read_bytes())
-        except OSError as error:
-            raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
-        if command[:1] != ("-cc1",):
-            raise CorpusError(f"{path} does not begin with -cc1; it was not made by clang's -fembed-bitcode=all")
-    return LlvmModule(name, bitcode, command, index if with_index else None)
+    imports = Piece(index) if with_index else None
+    if shared is not None:
+        return BitcodeUnit(as_text(name), Piece(bitcode), shared, imports)
+    path = folder / f"{name}.cmd"
+    try:
+        command = split_command(path.read_bytes())
+    except OSError as error:
+        raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
+    if command[:1] != ("-cc1",):
+        raise CorpusError(f"{path} does not begin with -cc1; it was not made by clang's -fembed-bitcode=all")
+    return unit_of_command(as_text(name), Piece(bitcode), command, imports)
 
 
-def _strings(path: Path, description: Any, key: str) -> list[str]:
-    values = description.get(key) if isinstance(description, dict) else None
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise CorpusError(f"{path}: {key} must be a list of names")
-    return values
+def unit_of_command(name: str, piece: Piece, command: Iterable[str], index: Piece | None = None) -> BitcodeUnit:
+    """A module with the code generation of the ``-cc1`` command that made it."""
+    try:
+        return BitcodeUnit(name, piece, options_in_command(command), index)
+    except ConfigError as error:
+        return BitcodeUnit(name, piece, index=index, problem=f"options: {error}")
 
 
 _OF_ONE_COMPILE = ("-main-file-name", "-o", "-x", "-dumpdir", "-resource-dir")
@@ -139,11 +97,14 @@ class Exporter:
     toolchain: Toolchain  # compiler that the commands are for
     optimization: str  # level of the compiles
     timeout_s: float  # deadline of a question to the compiler
+    _commands: dict[tuple[str, ...], bytes] = field(default_factory=dict)  # by options of code generation
 
     def write(
         self, folder: Path, modules: Iterable[tuple[str, bytes]], done: Callable[[], object] = lambda: None
     ) -> int:
         """Write modules, given as name and file; one is in memory at a time.
+
+        The description comes last, so a folder without one is not whole.
 
         Args:
             folder: of the corpus; it must be empty, or not there.
@@ -155,35 +116,41 @@ class Exporter:
         """
         if folder.is_dir() and any(folder.iterdir()):
             raise CorpusError(f"{folder} is not empty; name another folder")
-        with scratch_directory() as scratch:
-            count = write_llvm_corpus(folder, self._members(modules, scratch / "module.bc", done))
-        if not count:
-            raise CorpusError("there is no module to export")
-        return count
-
-    def _members(
-        self, modules: Iterable[tuple[str, bytes]], path: Path, done: Callable[[], object]
-    ) -> Iterator[tuple[str, bytes, tuple[str, ...] | None, bytes | None]]:
-        commands: dict[tuple[str, ...], tuple[str, ...]] = {}
-        taken: set[str] = set()
+        names, with_index, taken = [], 0, set[str]()
         for name, data in modules:
-            path.write_bytes(data)
-            generation = generation_of(path)
-            if generation.options not in commands:
-                commands[generation.options] = self.command(generation.options)
-            inside = free_name(_beneath(name), taken)
-            bitcode = with_options(bitcode_of(data), generation.options)
-            yield inside, bitcode, commands[generation.options], generation.index or None
+            beneath = [part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")]
+            names.append(free_name("/".join(beneath) or "module", taken))
+            with_index += self._write_module(folder / names[-1], data)
             done()
+        if not names:
+            raise CorpusError("there is no module to export")
+        if with_index not in (0, len(names)):
+            raise CorpusError(f"{with_index} of {len(names)} modules have an index of ThinLTO; all or none must")
+        write_json(folder / DESCRIPTION, {"modules": names, "has_thinlto": bool(with_index)})
+        return len(names)
 
-    def command(self, options: tuple[str, ...]) -> tuple[str, ...]:
-        """Arguments of ``-cc1`` that compile a module with some options of code generation."""
+    def _write_module(self, path: Path, data: bytes) -> bool:
+        """Write the files of a module; whether it has an index of ThinLTO."""
+        with scratch_directory() as scratch:
+            (scratch / "module.bc").write_bytes(data)
+            generation = generation_of(scratch / "module.bc")
+        if generation.options not in self._commands:
+            self._commands[generation.options] = self._command(generation.options)
+        write_bytes(path.with_name(f"{path.name}.bc"), with_options(bitcode_of(data), generation.options))
+        write_bytes(path.with_name(f"{path.name}.cmd"), self._commands[generation.options])
+        if generation.index:
+            write_bytes(path.with_name(f"{path.name}.thinlto.bc"), generation.index)
+        return bool(generation.index)
+
+    def _command(self, options: tuple[str, ...]) -> bytes:
+        """Arguments of ``-cc1`` that compile a module with some options of code generation, each ended by NUL."""
         files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")
         question = [*self.toolchain.back_end, self.optimization, *options, *files]
         words = front_end_words(driver_plan(question, self.timeout_s))
         if words is None:
             raise ToolchainError(f"{self.toolchain.name} does not say how it compiles with {' '.join(options)}")
-        return tuple(_portable_words(words[words.index("-cc1") : -1]))
+        portable = _portable_words(words[words.index("-cc1") : -1])
+        return "".join(f"{word}\0" for word in portable).encode("utf-8", "surrogateescape")
 
 
 def _portable_words(words: list[str]) -> Iterator[str]:
@@ -193,8 +160,3 @@ def _portable_words(words: list[str]) -> Iterator[str]:
             next(rest, None)
         elif not word.startswith(_OF_THIS_MACHINE):
             yield word
-
-
-def _beneath(name: str) -> str:
-    """A name that stays within a folder."""
-    return "/".join(part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")) or "module"

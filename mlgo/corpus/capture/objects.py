@@ -121,7 +121,9 @@ def front_end_words(plan: str) -> list[str] | None:
 def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
     one = unit.compile
     source = Path(one.folder, one.source)
-    compiler = identify(one.program) if ran or _on_path(one.program) else Compiler(one.program)
+    on_path = shutil.which(Path(one.program).name)
+    known = ran or (on_path is not None and on_path == shutil.which(one.program))
+    compiler = identify(one.program) if known else Compiler(one.program)
     text, sha256, contents, missing = None, "", "", ""
     words = [str(one.folder), one.source, *one.options]
     if [as_text(word) for word in words] != words:
@@ -163,12 +165,6 @@ def _level(options: Sequence[str]) -> str:
         return portable(options).level
     except ConfigError:
         return ""
-
-
-def _on_path(program: str) -> bool:
-    """Whether a word is what PATH gives for its name."""
-    name = Path(program).name
-    return shutil.which(name) == shutil.which(program) is not None
 
 
 # What zig cc adds to clang's own options, and what a build without it does not have.
@@ -223,12 +219,14 @@ class Recompiler:
             *options, x, _, _ = words
             if x != "-x" or "-emit-obj" not in options:
                 raise CompilerExit("the driver of the build does not make an object of it")
-            self._run(row, [*_instead(options, result, bitcode), "-w", *words[-3:]])
+            replaced = {str(result): str(bitcode), "-emit-obj": "-emit-llvm-bc"}
+            unoptimized = [options[0], "-disable-llvm-passes", *(replaced.get(one, one) for one in options[1:])]
+            self._run(row, [*unoptimized, "-w", *words[-3:]])
             self._run(row, [*options, "-w", "-x", "ir", str(bitcode)])
             found = [result.read_bytes()]
             if self.is_same(row) and row["driver"] == "zig":
                 level = [row["level"]] if row["level"] else []
-                self._bounded([*self._driver(row), *level, "-c", str(result), "-o", str(result)], row["folder"])
+                self._run(row, [*level, "-c", str(result), "-o", str(result)], self._driver(row))
                 found.append(result.read_bytes())
             return found
         finally:
@@ -237,20 +235,21 @@ class Recompiler:
 
     def _front_end(self, row: RowView, output: Path) -> list[str]:
         """Arguments of clang's front end that the driver of the build makes of a row's options."""
-        plans: list[str] = []
+        found: list[str] = []
 
         def ask(options: Sequence[str]) -> None:
             command = [*self._driver(row), *options, "-c", row["source"], "-o", str(output), "-###"]
-            plans.append(self._plan(command, row["folder"]))
+            plan = driver_plan(command, self.timeout_s, cwd=row["folder"], env=zig_environment(self.cache_dir))
+            words = front_end_words(plan)
+            if words is None:
+                raise CompilerExit(as_text(_first_error(plan)))
+            found[:] = words[1:]
 
         same = self.is_same(row)
         options = (as_built if same else portable)(row["options"])
         level = () if same or not options.level else (options.level,)
         without_unknown([*level, *options.front_end], ask)
-        words = front_end_words(plans[-1])
-        if words is None:
-            raise CompilerExit("the driver does not say how it calls clang's front end")
-        return words[1:]
+        return found
 
     def is_same(self, row: RowView) -> bool:
         """Whether the build's compiler is the configured one."""
@@ -265,20 +264,9 @@ class Recompiler:
             return [binary, "c++" if is_cxx else "cc"]
         return [binary, *(["clang"] if self.toolchain.is_zig else []), *(["--driver-mode=g++"] if is_cxx else [])]
 
-    def _plan(self, command: Sequence[str], folder: str) -> str:
-        environment = zig_environment(self.cache_dir)
-        plan = driver_plan(command, self.timeout_s, cwd=folder, env=environment)
-        if front_end_words(plan) is None:
-            raise CompilerExit(as_text(_first_error(plan)))
-        return plan
-
-    def _run(self, row: RowView, arguments: Sequence[str]) -> str:
-        clang = self.toolchain.clang
-        return self._bounded([*clang, *arguments], row["folder"])
-
-    def _bounded(self, command: Sequence[str], folder: str) -> str:
-        environment = zig_environment(self.cache_dir)
-        run = run_bounded(command, self.timeout_s, cwd=Path(folder), env=environment)
+    def _run(self, row: RowView, arguments: Sequence[str], program: Sequence[str] = ()) -> str:
+        command = [*(program or self.toolchain.clang), *arguments]
+        run = run_bounded(command, self.timeout_s, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
         if run.returncode is None:
             raise CompileTimeout(f"no end within {self.timeout_s:g} s")
         if run.returncode != 0:
@@ -304,12 +292,6 @@ class Recompiler:
         except CompileError:
             return False
         return f"[-W{_DATE}]" in said
-
-
-def _instead(options: Sequence[str], output: Path, bitcode: Path) -> list[str]:
-    """Arguments that make bitcode before optimization where the given ones make an object; ``-cc1`` comes first."""
-    replaced = {str(output): str(bitcode), "-emit-obj": "-emit-llvm-bc"}
-    return [options[0], "-disable-llvm-passes", *(replaced.get(option, option) for option in options[1:])]
 
 
 def _source_is_other(row: RowView) -> str:

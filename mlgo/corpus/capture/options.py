@@ -1,14 +1,22 @@
-"""Options of a build's compiles that go on to the configured clang."""
+"""Options of a build's compiles that go on to the configured clang; and level and language of bitcode from others.
+
+Clang writes the level into attributes of functions: ``minsize optsize`` for ``-Oz``, ``optsize`` for ``-Os``, neither
+for ``-O1`` to ``-O3``, and ``optnone`` for ``-O0``. The rest of the level is that of the compile.
+"""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from mlgo.base.files import write_bytes
+from mlgo.corpus.build import ir_of
+from mlgo.corpus.capture.commands import SOURCE_LANGUAGES
 from mlgo.errors import CompilerExit, ConfigError
 from mlgo.host.command_line import PASSED_ON_OPTIONS, by_option, check_options
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import PROFILES
+from mlgo.host.module_file import PROFILES, bitcode_of, generation_of, with_options
 
 _UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
 _RUNS_CODE = (
@@ -46,22 +54,34 @@ class Options:
 
 
 def portable(options: Sequence[str]) -> Options:
-    """Sort options."""
+    """Sort options for another compiler."""
     front_end, dropped, level = [], [], ""
     for words in by_option(options):
         refuse_foreign_code(words)
         if _LEVEL.match(words[0]):
             level = "-O1" if words[0] == "-O" else words[0]
-            continue
-        if words[0].startswith(_LINK_TIME):
+        elif words[0].startswith(_LINK_TIME) or not _is_allowed(words):
             dropped += words
-            continue
-        try:
-            check_options(words)
+        else:
             front_end += words
-        except ConfigError:
-            dropped += words
     return Options(tuple(front_end), level, tuple(dropped))
+
+
+def as_built(options: Sequence[str]) -> Options:
+    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
+    kept, dropped = list[str](), list[str]()
+    for words in by_option(options):
+        chosen = kept if words[0].startswith(_ONLY_READ) or _is_allowed(words) else dropped
+        chosen += words
+    return Options(tuple(kept), portable(options).level, tuple(dropped))
+
+
+def _is_allowed(words: Sequence[str]) -> bool:
+    try:
+        check_options(words)
+    except ConfigError:
+        return False
+    return True
 
 
 def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
@@ -77,37 +97,6 @@ def refuse_foreign_code(words: Sequence[str]) -> None:
     """Refuse an option that loads a plug-in, runs another program, or reads further options from a file."""
     if words[0].startswith(_RUNS_CODE) or (words[0] in PASSED_ON_OPTIONS and words[-1].startswith(_RUNS_CODE)):
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
-
-
-def as_built(options: Sequence[str]) -> Options:
-    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
-    kept, dropped = [], []
-    level = portable(options).level
-    for words in by_option(options):
-        try:
-            if not words[0].startswith(_ONLY_READ):
-                check_options(words)
-            kept += words
-        except ConfigError:
-            dropped += words
-    return Options(tuple(kept), level, tuple(dropped))
-
-
-def compile_portably(
-    front_end: FrontEnd,
-    folder: Path,
-    language: str,
-    options: Sequence[str],
-    source: str,
-    output: Path,
-    profile: tuple[str, Path] | None = None,
-) -> list[str]:
-    """Compile a source to bitcode without the options that this clang does not know, and return those it did know."""
-
-    def attempt(rest: list[str]) -> None:
-        front_end.compile_to_bitcode(folder, language, rest, source, output, profile)
-
-    return without_unknown(options, attempt)
 
 
 def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], object]) -> list[str]:
@@ -154,3 +143,77 @@ _CODE_GENERATION = re.compile(
     r"|zero-initialized-in-bss|use-init-array|split-machine-functions)"
     r"|-ffp-contract=(?:off|fast)|-mcmodel=\w+|-mlarge-data-threshold=\d+"
 )
+
+
+_SOURCE = re.compile(rb'^source_filename = "([^"]*)"', re.MULTILINE)
+_DEFINITION = re.compile(rb"^define [^\n]* #(\d+)(?= |\n)[^\n]*\{$", re.MULTILINE)
+_GROUP = re.compile(rb"^attributes #(\d+) = \{ ([^\n]*) \}$", re.MULTILINE)
+_MANGLED = re.compile(rb"@_Z\w")
+
+_LEVELS = {
+    "-Oz": frozenset({b"minsize", b"optsize"}),
+    "-Os": frozenset({b"optsize"}),
+    "-O0": frozenset({b"optnone"}),
+}
+_SPEED = "-O1 to -O3"
+
+
+def language_of(ir: bytes) -> str:
+    """Language of a module by the suffix of its source, else ``c++`` where names are mangled so."""
+    found = _SOURCE.search(ir)
+    suffix = PurePosixPath(found[1].decode(errors="replace")).suffix if found else ""
+    return SOURCE_LANGUAGES.get(suffix) or ("c++" if _MANGLED.search(ir) else "c")
+
+
+def level_of(ir: bytes) -> str:
+    """Level that most functions of a module were compiled with; empty where none is defined."""
+    groups = dict(_GROUP.findall(ir))
+    words = [set(groups.get(number, b"").split(b" ")) for number in _DEFINITION.findall(ir)]
+    found = Counter(next((level for level, marks in _LEVELS.items() if marks <= some), _SPEED) for some in words)
+    return found.most_common(1)[0][0] if found else ""
+
+
+def is_of_level(level: str, wanted: str) -> bool:
+    """Whether functions of a level, see `level_of`, are as a compile at ``wanted`` makes them."""
+    return level in ("", wanted) or (level == _SPEED and wanted not in _LEVELS)
+
+
+def with_level(ir: bytes, wanted: str) -> bytes:
+    """The module with all functions as a compile at ``wanted`` marks them; those that refuse optimization stay."""
+    defined = set(_DEFINITION.findall(ir))
+    marks = _LEVELS.get(wanted, frozenset())
+
+    def edit(match: re.Match[bytes]) -> bytes:
+        words = match[2].split(b" ")
+        if match[1] not in defined or b"optnone" in words:
+            return match[0]
+        rest = [word for word in words if word not in _LEVELS["-Oz"]]
+        return b"attributes #%s = { %s }" % (match[1], b" ".join([*sorted(marks), *rest]))
+
+    return _GROUP.sub(edit, ir)
+
+
+def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None:
+    """Write bitcode of textual IR, its functions marked as a compile at a level marks them."""
+    text = bitcode.with_suffix(".level.ll")
+    try:
+        text.write_bytes(with_level(ir, level))
+        front_end.assemble_ir(text, bitcode)
+    finally:
+        text.unlink(missing_ok=True)
+
+
+def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path) -> None:
+    """Write a module's file as another level wants it; how its code is generated stays the same.
+
+    Raises:
+        CompileError: the module cannot be read.
+    """
+    generation = generation_of(module)
+    plain = output.with_suffix(".plain.bc")
+    try:
+        plain.write_bytes(bitcode_of(module.read_bytes()))
+        mark_anew(front_end, ir_of(front_end, plain), level, plain)
+        write_bytes(output, with_options(plain.read_bytes(), generation.options, generation.index, generation.profile))
+    finally:
+        plain.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """A captured build as a project: bitcode of its units by the configured clang, and tables of sources and programs.
 
 Bitcode that is there already stays as it is if it is for the configured target and level. A module of another level is
-marked anew, see `levels`; one of another target is left out.
+marked anew; one of another target is left out.
 
 While units are compiled, each few of them that are done are a file in ``parts/``. So a capture that was killed goes on
 where it was. A part counts only for the same units, of the same compiler, configuration and package, whose sources
@@ -15,10 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from mlgo.base.artifacts import (
     PROGRAMS_OF_PROJECT,
@@ -35,10 +33,18 @@ from mlgo.base.names import LANGUAGES
 from mlgo.corpus.build import columns_from, columns_of, columns_without, ir_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text
-from mlgo.corpus.capture.levels import is_of_level, language_of, level_of, mark_anew
-from mlgo.corpus.capture.options import compile_portably, portable, profile_of
+from mlgo.corpus.capture.commands import CompileStep
+from mlgo.corpus.capture.options import (
+    is_of_level,
+    language_of,
+    level_of,
+    mark_anew,
+    portable,
+    profile_of,
+    without_unknown,
+)
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
-from mlgo.errors import ArtifactError, CompileError, CompilerExit, ConfigError
+from mlgo.errors import ArtifactError, CompileError, CompilerExit, ConfigError, CorpusError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 
@@ -81,47 +87,54 @@ def extract(
         for unit in units[ahead:]:
             yield waiting.pop(0).result()
             waiting.append(pool.submit(one, unit))
-        for future in waiting:
-            yield future.result()
+        yield from (future.result() for future in waiting)
 
 
 def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     if isinstance(unit, BuildUnit):
-        one = unit.compile
-        language, folder, problem, columns = one.language, one.folder, one.problem, partial(_compiled, unit)
+        language, folder, problem = unit.compile.language, unit.compile.folder, unit.compile.problem
     else:
-        language, folder, problem, columns = "", unit.piece.path.parent, unit.problem, partial(_taken, unit)
+        language, folder, problem = "", unit.piece.path.parent, unit.problem
     row = {"project": extraction.project, "module": unit.name, "language": language, "licence": extraction.licence}
-    if problem:
-        return row | columns_without(as_text(problem))
     name = hashlib.sha256(unit.name.encode("utf-8", "surrogateescape")).hexdigest()
     bitcode = extraction.folder / f"{name}.bc"
     try:
-        return row | columns(extraction, bitcode)
+        if problem:
+            raise CorpusError(problem)
+        if isinstance(unit, BuildUnit):
+            return row | _compiled(unit.compile, extraction, bitcode)
+        return row | _taken(unit, extraction, bitcode)
+    except CorpusError as error:
+        reason = str(error)
     except ConfigError as error:
-        return row | columns_without(as_text(f"options: {error}"))
+        reason = f"options: {error}"
     except CompileError as error:
-        return row | columns_without(as_text(f"{error.kind}: {str(error).replace(f'{folder}/', '')}"))
+        reason = f"{error.kind}: {str(error).replace(f'{folder}/', '')}"
     finally:
         bitcode.unlink(missing_ok=True)
+    return row | columns_without(as_text(reason))
 
 
-def _compiled(unit: BuildUnit, extraction: Extraction, bitcode: Path) -> Row:
-    one, front_end = unit.compile, extraction.front_end
+def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
+    """Columns of a source; `CorpusError` with kind, colon and reason where it cannot be a module."""
+    front_end = extraction.front_end
     if one.language not in LANGUAGES:
-        return columns_without(f"language: {one.language or as_text(f'none is known for {Path(one.source).name}')}")
+        raise CorpusError(f"language: {one.language or f'none is known for {Path(one.source).name}'}")
     if not one.folder.is_dir():
-        return columns_without(as_text(f"gone: folder {one.folder.name}, where it was compiled, is no longer there"))
+        raise CorpusError(f"gone: folder {one.folder.name}, where it was compiled, is no longer there")
     if not (one.folder / one.source).is_file():
-        return columns_without(as_text(f"gone: {one.source} is no longer there"))
+        raise CorpusError(f"gone: {one.source} is no longer there")
     options, source, profile = portable(one.options), one.source, profile_of(one.options, one.folder)
     if profile is not None and not profile[1].is_file():
-        return columns_without(as_text(f"gone: profile {profile[1].name}, which {profile[0]} names, is not there"))
+        raise CorpusError(f"gone: profile {profile[1].name}, which {profile[0]} names, is not there")
     hiding = [f"-ffile-prefix-map={folder}=." for folder in extraction.hidden]
     if hiding and Path(source).is_absolute():
         source = os.path.relpath(source, one.folder)
-    flags = [*options.front_end, *hiding]
-    known = compile_portably(front_end, one.folder, one.language, flags, source, bitcode, profile)
+
+    def attempt(flags: list[str]) -> None:
+        front_end.compile_to_bitcode(one.folder, one.language, flags, source, bitcode, profile)
+
+    known = without_unknown([*options.front_end, *hiding], attempt)
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
@@ -132,50 +145,51 @@ def _compiled(unit: BuildUnit, extraction: Extraction, bitcode: Path) -> Row:
 
 
 def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
-    """Columns of a module that is there already, for the target and the level of the configuration."""
+    """Columns of a module that is there already, for the target and the level of the configuration; see `_compiled`."""
     front_end = extraction.front_end
     toolchain, wanted = front_end.toolchain, front_end.settings.optimization
     try:
         bitcode.write_bytes(unit.piece.read())
         index = unit.index.read() if unit.index else b""
     except OSError as error:
-        return columns_without(as_text(f"gone: {unit.piece.path.name} cannot be read: {error.strerror}"))
+        raise CorpusError(f"gone: {unit.piece.path.name} cannot be read: {error.strerror}") from error
     own = generation_of(bitcode)
     options, index = own.options or unit.options, own.index or index
     bitcode.write_bytes(bitcode_of(bitcode.read_bytes()))
     try:
         ir = ir_of(front_end, bitcode)
-    except CompilerExit:
+    except CompilerExit as error:
         version = made_by(bitcode.read_bytes())
         if version is None or version[:1] <= toolchain.version[:1]:
             raise
         made, ours = (".".join(map(str, numbers)) for numbers in (version, toolchain.version))
-        return columns_without(
+        raise CorpusError(
             f"newer: made by LLVM {made}, and LLVM {ours} cannot read it; set toolchain: to a newer clang"
-        )
-    triple, language, level = triple_of(bitcode.read_bytes()), language_of(ir), level_of(ir)
-    if triple and not same_machine(triple, toolchain.target):
-        return columns_without(
-            as_text(f"target: made for {triple}, not for {toolchain.target}; set target: to take it")
-        )
-    if language not in LANGUAGES:
-        return columns_without(f"language: {language}")
-    if level == "-O0":
-        return columns_without("level: compiled with -O0, so its functions refuse optimization; compile it with -O1")
-    if index and front_end.task and front_end.task.in_code_generation:
-        return columns_without(
-            f"index: a module of ThinLTO is not optimized yet, and task {front_end.task.name} needs one that is"
-        )
-    if not index and _FOR_THE_LINK in ir:
-        return columns_without(
-            "optimized: made with -flto, so its first optimization is done; compile with -Xclang -fembed-bitcode=all"
-        )
+        ) from error
+    language, level = language_of(ir), level_of(ir)
+    _check_taken(front_end, triple_of(bitcode.read_bytes()), language, level, bool(index), ir)
     edited = {}
     if not is_of_level(level, wanted):
         mark_anew(front_end, ir, wanted, bitcode)
         ir, edited = ir_of(front_end, bitcode), {EDITED: level}
     columns = columns_from(front_end, bitcode, ir)
     return {"language": language} | columns | edited | {"bitcode": with_options(columns["bitcode"], options, index)}
+
+
+def _check_taken(front_end: FrontEnd, triple: str, language: str, level: str, has_index: bool, ir: bytes) -> None:
+    target, task = front_end.toolchain.target, front_end.task
+    if triple and not same_machine(triple, target):
+        raise CorpusError(f"target: made for {triple}, not for {target}; set target: to take it")
+    if language not in LANGUAGES:
+        raise CorpusError(f"language: {language}")
+    if level == "-O0":
+        raise CorpusError("level: compiled with -O0, so its functions refuse optimization; compile it with -O1")
+    if has_index and task and task.in_code_generation:
+        raise CorpusError(f"index: a module of ThinLTO is not optimized yet, and task {task.name} needs one that is")
+    if not has_index and _FOR_THE_LINK in ir:
+        raise CorpusError(
+            "optimized: made with -flto, so its first optimization is done; compile with -Xclang -fembed-bitcode=all"
+        )
 
 
 _PARTS = "parts"
@@ -228,7 +242,11 @@ def _parts(
 ) -> Iterator[list[Row]]:
     """Rows of all units in order, a few at a time; those in the folder are read, others compiled and put there."""
     some = [units[at : at + _ROWS_OF_A_PART] for at in range(0, len(units), _ROWS_OF_A_PART)]
-    common = _circumstances(extraction)
+    front_end = extraction.front_end
+    toolchain, task = front_end.toolchain, front_end.task
+    names = [extraction.project, extraction.licence, *map(str, extraction.hidden)]
+    compiler = [toolchain.sha256, toolchain.target, task.name if task else ""]
+    common = [names, compiler, front_end.settings.model_dump(mode="json"), source_hash()]
     paths = [
         folder / f"{number:06d}-{content_hash([common, *map(_identity, part)])}.parquet"
         for number, part in enumerate(some)
@@ -277,16 +295,7 @@ def _read_part(path: Path, length: int) -> list[Row] | None:
     return [row | ({EDITED: level} if level else {}) for row, level in zip(rows, levels, strict=True)]
 
 
-def _circumstances(extraction: Extraction) -> list[Any]:
-    """Settings that decide what all units of a capture become."""
-    front_end = extraction.front_end
-    toolchain, task = front_end.toolchain, front_end.task
-    names = [extraction.project, extraction.licence, *map(str, extraction.hidden)]
-    compiler = [toolchain.sha256, toolchain.target, task.name if task else ""]
-    return [names, compiler, front_end.settings.model_dump(mode="json"), source_hash()]
-
-
-def _identity(unit: BuildUnit | BitcodeUnit) -> list[Any]:
+def _identity(unit: BuildUnit | BitcodeUnit) -> list[object]:
     """Content of a unit that decides what it becomes."""
     if isinstance(unit, BuildUnit):
         one = unit.compile

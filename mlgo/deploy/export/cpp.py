@@ -116,7 +116,6 @@ def tree_function(policy: Policy, trace: pa.Table) -> str:
 
 
 def write_sources(folder: Path, sources: Mapping[str, str]) -> None:
-    """Write sources by file name into a folder."""
     for name, text in sources.items():
         write_text(folder / name, text)
 
@@ -127,11 +126,9 @@ class Cpp(CompiledForm):
     name = "cpp"
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`."""
         write_sources(folder, cpp_sources(policy, trace))
 
     def harness(self, folder: Path, policy: Policy) -> AbstractContextManager[Harness]:
-        """See `CompiledForm.harness`; raises as `build_harness`."""
         task = get_task(policy.task)
         compiler = [str(find_linker()), "cc", *CPP_FLAGS]
         return build_harness(task, [*compiler, str(ASK), f"-I{folder}", str(folder / f"{task.model}.cpp")])
@@ -139,20 +136,24 @@ class Cpp(CompiledForm):
 
 def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequence[Input] = ()) -> dict[str, str]:
     """Fill the templates with the `_words` of each policy; the class has the inputs of all, and more."""
-    actions, inputs = task.actions, {one.name: one for policy in words for one in policy["inputs"]}
-    shared: TemplateWords = {
-        "name": task.model,
-        "title": f"{title}: {'; '.join(': '.join(filter(None, (one['name'], one['title']))) for one in words)}.",
-        "origin": f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
-        "version": __version__,
-        "decision": task.decision,
-        "answer": "float" if actions.dtype is np.float32 else "int64_t",
-        "inputs": [*inputs.values(), *more],
-        "actions": type(actions).__name__.lower(),
-        "policies": words,
+    inputs = {one.name: one for policy in words for one in policy["inputs"]}
+    titles = "; ".join(": ".join(filter(None, (one["name"], one["title"]))) for one in words)
+    return {
+        f"{task.model}.{kind}": text_templates()
+        .get_template(f"model.{kind}.jinja")
+        .render(
+            name=task.model,
+            title=f"{title}: {titles}.",
+            origin=f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
+            version=__version__,
+            decision=task.decision,
+            answer="float" if task.actions.dtype is np.float32 else "int64_t",
+            inputs=[*inputs.values(), *more],
+            actions=type(task.actions).__name__.lower(),
+            policies=words,
+        )
+        for kind in ("h", "cpp")
     }
-    kinds = {f"{task.model}.{kind}": f"model.{kind}.jinja" for kind in ("h", "cpp")}
-    return {file: text_templates().get_template(template).render(shared) for file, template in kinds.items()}
 
 
 def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
@@ -171,7 +172,13 @@ def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
         "inputs": list(inputs.values()),
         "features": [inputs[name] for name in names],
     }
-    words |= _tree_words(policy, model) if isinstance(model, Tree) else _network_words(policy)
+    if not isinstance(model, Tree):
+        words |= _network_words(policy)
+    elif isinstance(actions, Binary):
+        title, branches = f"a decision tree of {len(model.leaves)} leaves", list(_branches(model, names))
+        words |= {"model": "tree", "title": title, "branches": branches}
+    else:
+        raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
     if isinstance(actions, Categorical):
         words["mask"] = inputs[actions.mask]
     if isinstance(actions, Scalar):
@@ -194,21 +201,9 @@ def _network_words(policy: Policy) -> TemplateWords:
     return {
         "model": "network",
         "title": f"layers of {', '.join(map(str, network.widths))}{groups}",
-        "scaling": {
-            key: _floats(one) for key, one in (("unit", unit), ("centre", scaling.centre), ("scale", scaling.scale))
-        },
+        "scaling": {"unit": _floats(unit), "centre": _floats(scaling.centre), "scale": _floats(scaling.scale)},
         "clip": CLIP,
         "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
-    }
-
-
-def _tree_words(policy: Policy, tree: Tree) -> TemplateWords:
-    if not isinstance(policy.actions, Binary):
-        raise PolicyError(f"a tree becomes C++ where answers are yes or no; {policy.task} has others, take a network")
-    return {
-        "model": "tree",
-        "title": f"a decision tree of {len(tree.leaves)} leaves",
-        "branches": list(_branches(tree, policy.normalisation.features)),
     }
 
 

@@ -37,13 +37,7 @@ class Form(ABC):
     max_questions: ClassVar[int | None] = None
 
     def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """Write a policy; the same policy gives the same bytes.
-
-        Args:
-            policy: what to export.
-            trace: recorded questions, at least their columns; has types and shapes of the inputs.
-            folder: replaced.
-        """
+        """Replace a folder by a policy, always by the same bytes; the trace has types and shapes of the inputs."""
         write_folder(folder, lambda draft: self.save(policy, trace, draft))
 
     @abstractmethod
@@ -155,10 +149,6 @@ def check_form(
     """Ask an exported model all questions of a trace, and compare its decisions with the policy's.
 
     Args:
-        form: of the export.
-        folder: what it has written.
-        policy: what was exported.
-        trace: questions, see `draw_questions`.
         progress: called with the number of questions that have been asked since the last call.
         selector: of this policy in a class of several, see `cpp.selector`.
     """
@@ -178,13 +168,7 @@ def check_form(
 
 
 def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:
-    """Compare an exported model's decisions with the policy's.
-
-    Args:
-        actions: of the policy.
-        logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
-        decisions: int64 or float32 [num_steps], those of the model.
-    """
+    """Compare decisions of a model, int64 or float32 [num_steps], with logits of its policy, [num_steps, ...]."""
     if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
         raise PolicyError("the policy's output is not a number; train it again")
     clear, wrong = actions.differing(logits, decisions)
@@ -197,8 +181,6 @@ def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.nd
 
 
 ASK = Path(__file__).parent / "ask.cpp"
-"""Source of the program."""
-
 _TIMEOUT_S = 300.0
 
 
@@ -210,11 +192,7 @@ class Harness:
     dtype: np.dtype  # of a decision
 
     def ask(self, questions: Mapping[str, np.ndarray], repeats: int = 1) -> tuple[np.ndarray, float]:
-        """Ask all questions, by feature [num_steps] or [num_steps, num_columns].
-
-        Args:
-            questions: asked one by one.
-            repeats: how often all of them, for the time.
+        """Ask all questions one by one, ``repeats`` times.
 
         Returns:
             int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.

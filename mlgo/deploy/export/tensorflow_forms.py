@@ -72,7 +72,6 @@ class SavedModel(Form):
     max_questions = PARITY_QUESTIONS
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`."""
         tf = import_tensorflow()
         specs = [tf.TensorSpec(spec.shape, spec.dtype, name=spec.name) for spec in model_inputs(policy, trace)]
         specs += [tf.TensorSpec((1,), dtype, name=name) for name, dtype in TRAINING_INPUTS.items()]
@@ -242,7 +241,6 @@ class AheadOfTime(CompiledForm):
     name = "aot"
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`; also raises as `run_tool`."""
         model = get_task(policy.task).model
         with scratch_directory() as scratch:
             SavedModel().write(policy, trace, scratch / "saved_model")

@@ -9,7 +9,8 @@ The arithmetic stands here no second time: policies compute with a `TosaGraph` a
 ``keras.ops``, and each operation leaves a line.
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,6 @@ import pyarrow as pa
 
 from mlgo.base.files import write_text
 from mlgo.deploy.export.form import Ask, Form, asked_features, model_inputs, row_by_row
-from mlgo.deploy.export.tosa_interpreter import parse_tosa
 from mlgo.errors import PolicyError
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.network import logits
@@ -84,7 +84,7 @@ class TosaGraph:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._num_arguments = 0
-        self._constants: dict[tuple[str, str], Tensor] = {}
+        self._constants: dict[str, Tensor] = {}
 
     def argument(self, dtype: str, shape: tuple[int, ...]) -> "Tensor":
         """The next input."""
@@ -103,19 +103,18 @@ class TosaGraph:
 
     def constant(self, values: np.ndarray) -> "Tensor":
         """Numbers [...] of any shape."""
-        text = f"values = dense<{_dense(values)}> : {_type(values.dtype.name, values.shape)}"
-        return self._once("const", values.dtype.name, values.shape, text)
+        kind = _type(values.dtype.name, values.shape)
+        return self._once("const", values.dtype.name, values.shape, f"dense<{_dense(values)}> : {kind}")
 
     def shape(self, numbers: Sequence[int]) -> "Tensor":
         """Numbers that stand for a shape or for places."""
-        text = f"values = dense<{list(numbers)}> : tensor<{len(numbers)}xindex>"
+        text = f"dense<{list(numbers)}> : tensor<{len(numbers)}xindex>"
         return self._once("const_shape", "shape", (len(numbers),), text)
 
-    def _once(self, operator: str, dtype: str, shape: tuple[int, ...], text: str) -> "Tensor":
-        key = (operator, text)
-        if key not in self._constants:
-            self._constants[key] = self.add(operator, [], dtype, shape, text)
-        return self._constants[key]
+    def _once(self, operator: str, dtype: str, shape: tuple[int, ...], values: str) -> "Tensor":
+        if values not in self._constants:  # the type in the text tells shapes from numbers
+            self._constants[values] = self.add(operator, [], dtype, shape, f"values = {values}")
+        return self._constants[values]
 
     def elementwise(
         self, operator: str, values: Sequence[Any], dtype: str = "", extra: Sequence["Tensor"] = ()
@@ -137,12 +136,11 @@ class TosaGraph:
     # What policies call, with the names and meanings of NumPy.
 
     def array(self, value: "Tensor", dtype: Any) -> "Tensor":
-        """Numbers of another type."""
         name = np.dtype(dtype).name
         return value if value.dtype == name else self.add("cast", [value], name, value.shape)
 
     def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
-        """The same numbers in another shape; one axis may be -1, what is left."""
+
         if -1 in shape:
             rest = prod(value.shape) // -prod(shape)
             shape = [rest if axis == -1 else axis for axis in shape]
@@ -151,25 +149,24 @@ class TosaGraph:
         return self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
 
     def swapaxes(self, value: "Tensor", one: int, other: int) -> "Tensor":
-        """Two axes in each other's place."""
+
         order = list(range(value.ndim))
         order[one], order[other] = other, one
         shape = [value.shape[axis] for axis in order]
         return self.add("transpose", [value], value.dtype, shape, f"perms = array<i32: {', '.join(map(str, order))}>")
 
     def matmul(self, rows: "Tensor", matrices: np.ndarray) -> "Tensor":
-        """Products of [num, rows, inputs] with a matrix each, [num, inputs, outputs]."""
+
         zero = self.constant(np.zeros(1, np.float32))
         shape = (*rows.shape[:-1], matrices.shape[-1])
         return self.add("matmul", [rows, self.constant(matrices), zero, zero], "float32", shape)
 
     def stack(self, values: Sequence["Tensor"], axis: int = -1) -> "Tensor":
-        """Tensors side by side along a new last axis."""
         assert axis == -1
         return self.concatenate([value[..., None] for value in values])
 
     def concatenate(self, values: Sequence[Any], axis: int = -1) -> "Tensor":
-        """Tensors side by side along the last axis."""
+
         assert axis == -1
         (like, *_) = [value for value in values if isinstance(value, Tensor)]
         parts = [one if isinstance(one, Tensor) else self.constant(np.asarray(one, like.dtype)) for one in values]
@@ -186,7 +183,7 @@ class TosaGraph:
         return value if value.shape == tuple(shape) else value + nothing
 
     def where(self, condition: Any, yes: Any, no: Any) -> "Tensor":
-        """One of two numbers at each place."""
+
         return self.elementwise("select", [condition, yes, no])
 
     def finite(self, value: "Tensor", other: np.float32) -> "Tensor":
@@ -194,38 +191,40 @@ class TosaGraph:
         return self.where(value - value == 0.0, value, other)
 
     def abs(self, value: "Tensor") -> "Tensor":
-        """Sizes."""
         return self.add("abs", [value], value.dtype, value.shape)
 
     def log1p(self, value: "Tensor") -> "Tensor":
-        """``log(1 + x)``; TOSA has no operator for it that would keep what is far below 1."""
+        # TOSA has no operator for it that would keep what is far below 1.
         return self.add("log", [value + 1.0], value.dtype, value.shape)
 
     def sign(self, value: "Tensor") -> "Tensor":
-        """-1, 0 or 1."""
         zeros = self.zeros_like(value)
         return self.where(value > zeros, 1.0, self.where(zeros > value, -1.0, zeros))
 
     def maximum(self, value: "Tensor", least: float) -> "Tensor":
-        """Not below a number."""
+
         return self.elementwise("maximum", [value, least])
 
     def minimum(self, value: "Tensor", most: float) -> "Tensor":
-        """Not above a number."""
+
         return self.elementwise("minimum", [value, most])
 
     def clip(self, value: "Tensor", least: float, most: float) -> "Tensor":
-        """Between two numbers."""
+
         return self.maximum(self.minimum(value, most), least)
 
     def zeros_like(self, value: "Tensor") -> "Tensor":
-        """Zeros in the same shape."""
+
         return self.constant(np.zeros(value.shape, value.dtype))
 
     def argmax(self, value: "Tensor", axis: int = -1) -> "Tensor":
-        """Place of the first of the largest numbers along the last axis."""
+
         assert axis == -1
         return self.add("argmax", [value], "int64", value.shape[:-1], f"axis = {value.ndim - 1} : i32")
+
+
+def _elementwise(operator: str, dtype: str = "") -> Callable[["Tensor", Any], "Tensor"]:
+    return lambda one, other: one.graph.elementwise(operator, [one, other], dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +240,6 @@ class Tensor:
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
         return len(self.shape)
 
     @cached_property
@@ -249,13 +247,10 @@ class Tensor:
         """As MLIR writes it."""
         return _type(self.dtype, self.shape)
 
-    def __add__(self, other: Any) -> "Tensor":
-        return self.graph.elementwise("add", [self, other])
-
-    __radd__ = __add__
-
-    def __sub__(self, other: Any) -> "Tensor":
-        return self.graph.elementwise("sub", [self, other])
+    __add__ = __radd__ = _elementwise("add")
+    __sub__ = _elementwise("sub")
+    __gt__ = _elementwise("greater", "bool")
+    __ge__ = _elementwise("greater_equal", "bool")
 
     def __mul__(self, other: Any) -> "Tensor":
         no_shift = self.graph.constant(np.zeros(1, np.int8))  # of integers alone
@@ -268,12 +263,6 @@ class Tensor:
         if isinstance(other, Tensor):
             return self * self.graph.add("reciprocal", [other], other.dtype, other.shape)
         return self * (np.float32(1.0) / np.asarray(other, np.float32))
-
-    def __gt__(self, other: Any) -> "Tensor":
-        return self.graph.elementwise("greater", [self, other], "bool")
-
-    def __ge__(self, other: Any) -> "Tensor":
-        return self.graph.elementwise("greater_equal", [self, other], "bool")
 
     def __eq__(self, other: object) -> "Tensor":  # type: ignore[override]
         return self.graph.elementwise("equal", [self, other], "bool")
@@ -323,11 +312,9 @@ def _type(dtype: str, shape: Sequence[int]) -> str:
 
 def _dense(values: np.ndarray) -> str:
     """Numbers as MLIR reads them; many as their bytes, from the lowest."""
-    if values.size == 1:
-        return _nested(values.reshape(()))
     if values.dtype != bool and values.size > _MOST_IN_DECIMALS:
         return f'"0x{np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes().hex().upper()}"'
-    return _nested(values)
+    return _nested(values.reshape(()) if values.size == 1 else values)
 
 
 def _nested(values: Any) -> str:
@@ -337,3 +324,176 @@ def _nested(values: Any) -> str:
     if values.dtype == bool:
         return str(bool(values)).lower()
     return f"{values:.8e}" if values.dtype.kind == "f" else str(int(values))
+
+
+_OPERATION = re.compile(
+    r'    (?P<name>%\d+) = "tosa\.(?P<operator>\w+)"\((?P<inputs>[^()]*)\)(?: <\{(?P<properties>.*)\}>)?'
+    r" : \((?P<types>[^()]*)\) -> (?P<type>\S+)"
+)
+_FUNCTION = re.compile(r"  func\.func @main\((?P<arguments>.*)\) -> \((?P<result>.*)\) \{")
+_ARGUMENT = re.compile(r'(?:%arg\d+: )?(?P<type>\S+) \{tf_saved_model\.index_path = \["(?P<name>\w+)"\]\}')
+_RETURN = re.compile(r"    return (?P<name>%\d+) : (?P<type>\S+)")
+_TENSOR = re.compile(r"tensor<((?:\d+x)*)(i64|i8|i1|f32|index)>")
+_VALUES = re.compile(r"values = dense<(?P<values>.*)> : (?P<type>\S+)")
+_DTYPES = {"i64": "int64", "i8": "int8", "i1": "bool", "f32": "float32", "index": "int64"}
+_READ: dict[str, Callable[[str], Any]] = dict.fromkeys(("int64", "int8"), int) | {
+    "float32": float,
+    "bool": {"true": True, "false": False}.__getitem__,
+}
+
+
+Operation = re.Match[str]
+"""A line of the function: name and type of the result, operator, names of the inputs, properties."""
+
+
+@dataclass(frozen=True)
+class TosaProgram:
+    """A function, ready to run."""
+
+    arguments: Mapping[str, str]  # type of each input by its feature, in order
+    decision: str  # name of the result
+    constants: Mapping[str, np.ndarray]  # values that do not depend on inputs
+    operations: Sequence[Operation]  # all others in order
+    result: str  # name of the value that is returned
+
+    def run(self, question: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Answer one question."""
+        values = dict(self.constants)
+        for number, (feature, kind) in enumerate(self.arguments.items()):
+            if feature not in question:
+                raise PolicyError(f"the module asks for {feature}, which the question does not have")
+            values[f"%arg{number}"] = _checked(question[feature], kind, feature)
+        for one in self.operations:
+            values[one["name"]] = _checked(_run(one, [values[name] for name in _inputs(one)]), one["type"], one["name"])
+        return values[self.result]
+
+
+def parse_tosa(text: str) -> TosaProgram:
+    """Read a module with one function."""
+    arguments: dict[str, str] = {}
+    decision = result = ""
+    constants: dict[str, np.ndarray] = {}
+    operations: list[Operation] = []
+    known: set[str] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        if line in ("module {", "  }", "}"):
+            continue
+        if head := _FUNCTION.fullmatch(line):
+            arguments = {one["name"]: one["type"] for one in _ARGUMENT.finditer(head["arguments"])}
+            decision = "".join(one["name"] for one in _ARGUMENT.finditer(head["result"]))
+            known = {f"%arg{place}" for place in range(len(arguments))}
+        elif end := _RETURN.fullmatch(line):
+            result = end["name"]
+        elif (
+            (operation := _OPERATION.fullmatch(line))
+            and operation["operator"] in {*_ELEMENTWISE, *_OPERATORS, *_CONSTANTS}
+            and known.issuperset(_inputs(operation))
+        ):
+            known.add(operation["name"])
+            if operation["operator"] in _CONSTANTS:
+                constants[operation["name"]] = _constant(operation)
+            else:
+                operations.append(operation)
+        else:
+            raise PolicyError(f"line {number} of the module is not understood: {line.strip()[:120]}")
+    if result not in known or not decision:
+        raise PolicyError("the module returns no decision")
+    return TosaProgram(arguments, decision, constants, operations, result)
+
+
+def _inputs(one: Operation) -> list[str]:
+    return one["inputs"].split(", ") if one["inputs"] else []
+
+
+def _run(one: Operation, inputs: list[np.ndarray]) -> np.ndarray:
+    try:
+        with np.errstate(all="ignore"):
+            if one["operator"] not in _ELEMENTWISE:
+                return np.asarray(_OPERATORS[one["operator"]](one, *inputs))
+            values = inputs[: 3 if one["operator"] == "select" else 2]  # a product has a shift, too
+            if len({value.ndim for value in values}) > 1:
+                raise PolicyError(f"{one['name']}: inputs of tosa.{one['operator']} have unequal rank")
+            return np.asarray(_ELEMENTWISE[one["operator"]](*values))
+    except (ValueError, TypeError, IndexError) as error:
+        raise PolicyError(f"{one['name']}: tosa.{one['operator']} cannot take its inputs: {error}") from error
+
+
+def _conv2d(one: Operation, rows: np.ndarray, kernel: np.ndarray, bias: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
+    """Of single places, [num_rows, 1, 1, inputs] with [outputs, 1, 1, inputs]."""
+    if rows.shape[1:3] != (1, 1) or kernel.shape[1:3] != (1, 1) or any(zero.any() for zero in zeros):
+        raise PolicyError(f"{one['name']}: not a convolution over single places")
+    return rows @ kernel[:, 0, 0].T + bias
+
+
+def _matmul(one: Operation, rows: np.ndarray, matrices: np.ndarray, *zeros: np.ndarray) -> np.ndarray:
+    """[num, rows, inputs] with [num, inputs, outputs]."""
+    if rows.ndim != 3 or matrices.ndim != 3 or any(zero.any() for zero in zeros):
+        raise PolicyError(f"{one['name']}: not a product of as many matrices")
+    return rows @ matrices
+
+
+def _axes(one: Operation) -> list[int]:
+    found = re.fullmatch(r"axis = (\d+) : i32|perms = array<i32: ([\d, ]+)>", one["properties"] or "")
+    if found is None:
+        raise PolicyError(f"{one['name']}: tosa.{one['operator']} names no axis")
+    return [int(axis) for axis in (found[1] or found[2]).split(", ")]
+
+
+_CONSTANTS = ("const", "const_shape")
+_ELEMENTWISE: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "select": np.where,
+}
+"""Operators on numbers at the same places."""
+
+_OPERATORS: dict[str, Callable[..., Any]] = {
+    "abs": lambda one, x: np.abs(x),
+    "log": lambda one, x: np.log(x),
+    "reciprocal": lambda one, x: np.float32(1.0) / x,
+    "logical_not": lambda one, x: ~x,
+    "cast": lambda one, x: x.astype(_parsed(one["type"])[0]),
+    "reshape": lambda one, x, shape: x.reshape(shape),
+    "slice": lambda one, x, start, size: x[tuple(map(slice, start, start + size))],
+    "concat": lambda one, *parts: np.concatenate(parts, _axes(one)[0]),
+    "argmax": lambda one, x: x.argmax(*_axes(one)),
+    "conv2d": _conv2d,
+    "matmul": _matmul,
+    "transpose": lambda one, x: x.transpose(_axes(one)),
+}
+
+
+def _constant(one: Operation) -> np.ndarray:
+    found = _VALUES.fullmatch(one["properties"] or "")
+    if found is None:
+        raise PolicyError(f"{one['name']} is no constant")
+    (dtype, shape), text = _parsed(found["type"]), found["values"]
+    try:
+        if text.startswith('"0x'):
+            numbers = np.frombuffer(bytes.fromhex(text[3:-1]), np.dtype(dtype).newbyteorder("<")).astype(dtype)
+        else:
+            words = re.sub(r"[\[\],]", " ", text).split()
+            numbers = np.array([_READ[dtype](word) for word in words], dtype)
+        values = numbers.reshape(shape)
+    except (ValueError, OverflowError, KeyError) as error:
+        raise PolicyError(f"{one['name']} has other numbers than its type {found['type']} says: {error}") from error
+    return values if one["operator"] == "const_shape" else _checked(values, one["type"], one["name"])
+
+
+def _parsed(kind: str) -> tuple[str, tuple[int, ...]]:
+    found = _TENSOR.fullmatch(kind)
+    if found is None:
+        raise PolicyError(f"{kind} is not the type of a tensor")
+    return _DTYPES[found[2]], tuple(int(axis) for axis in found[1].split("x")[:-1])
+
+
+def _checked(value: np.ndarray, kind: str, name: str) -> np.ndarray:
+    if (value.dtype.name, value.shape) != _parsed(kind):
+        raise PolicyError(f"{name} is {value.dtype.name} {list(value.shape)}, the text says {kind}")
+    return value

@@ -15,7 +15,7 @@ Inlining for speed differs in three points:
 
 - Level: -O2 or -O3. Functions have no attributes ``optsize`` and ``minsize``, so LLVM's own inliner has a threshold of
   225 units of cost, not of 5 (``llvm/lib/Analysis/InlineCost.cpp``), and its answers differ.
-- Module: a whole program with ``main``, all of its sources merged, see mlgo/corpus/whole_program.py.
+- Module: a whole program with ``main``, all of its sources merged, see mlgo/corpus/link_time.py.
 - Score: instructions that the program executes, lower is better. A program that prints something else, does not end,
   or has more text than its bound is a failed compile.
 """

@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.cmake import is_cmake, read_cmake
+from mlgo.corpus.capture.databases import is_cmake, read_cmake
 from mlgo.corpus.capture.importers import import_build
 from mlgo.errors import CorpusError
 
@@ -80,8 +79,7 @@ def test_the_objects_are_called_as_cmake_calls_them(project):
     configure(project)
     configure(project)
     subprocess.run(["make", "-C", project / "build", "-sk"], check=False, capture_output=True)
-    cmake = read_cmake(project / "build")
-    objects = [unit.compile.output for unit in read_build(cmake.calls, cmake.source).units]
+    objects = [unit.compile.output for unit in read_cmake(project / "build").units]
     assert [path for path in objects if not path.is_file()] == []
 
 

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 
 from mlgo.corpus.capture.importers import import_build
-from mlgo.corpus.capture.llvm_corpora import write_llvm_corpus
 from mlgo.corpus.capture.options import options_in_command
 from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.module_file import bitcode_of, options_of, with_options
+from tests.corpus.capture.conftest import write_llvm_corpus
 
 TEXT = "int helper(int); int main(int n, char **v) { return helper(n) - 1; }\n"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.corpus.build import ir_of
-from mlgo.corpus.capture.levels import is_of_level, language_of, level_of, with_level
+from mlgo.corpus.capture.options import is_of_level, language_of, level_of, with_level
 from mlgo.host.frontend import FrontEnd
 
 TEXT = "int used(int); int f(int x) { return used(x); } int g(int x) { return x; }\n"

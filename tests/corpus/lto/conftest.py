@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.corpus.build import columns_of
-from mlgo.corpus.whole_program import Tools
+from mlgo.corpus.link_time import Tools
 from mlgo.host.linker import LinkedFile
 from mlgo.host.toolchain import find_linker
 

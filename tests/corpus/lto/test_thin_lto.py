@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.corpus.thin_lto import fat_module, imported_modules
+from mlgo.corpus.link_time import fat_module, imported_modules
 from mlgo.errors import ConfigError
 from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import generation_of

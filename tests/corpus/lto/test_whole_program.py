@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.corpus.build import columns_of, program_of_all
-from mlgo.corpus.thin_lto import in_form
-from mlgo.corpus.whole_program import RunCheck, full_lto_asks, partition_modules, runnable_program, whole_programs
+from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import bitcode_of, generation_of, options_of, with_options

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.deploy.export.form import check_form, recorded_questions
-from mlgo.deploy.export.tosa import Tosa, tosa_text
-from mlgo.deploy.export.tosa_interpreter import parse_tosa
+from mlgo.deploy.export.tosa import Tosa, parse_tosa, tosa_text
 from mlgo.errors import PolicyError
 from mlgo.host.tasks.task import get_task
 from tests.deploy.export.cases import CASES, TIES

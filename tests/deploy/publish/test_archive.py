@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mlgo.deploy.archive import FORMATS, check_archive, read_archive, write_archive
+from mlgo.deploy.release import FORMATS, check_archive, read_archive, write_archive
 from mlgo.errors import ArtifactError, ConfigError
 from tests.deploy.publish.conftest import publish
 
@@ -75,7 +75,7 @@ def test_links_are_refused(tmp_path):
 def test_a_flood_of_bytes_is_refused_before_it_is_read(tmp_path, monkeypatch):
     write_archive(tmp_path / "a.tar.zst", {"p-s0/big": bytes(1 << 20)})
     assert os.path.getsize(tmp_path / "a.tar.zst") < 1000  # noqa: PTH202
-    monkeypatch.setattr("mlgo.deploy.archive._MAX_BYTES", (1 << 20) - 1)
+    monkeypatch.setattr("mlgo.deploy.release._MAX_BYTES", (1 << 20) - 1)
     with pytest.raises(ArtifactError, match="more than"):
         read_archive(tmp_path / "a.tar.zst")
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.deploy.archive import check_archive, read_archive
-from mlgo.deploy.release import check_version, find_policies, read_release
+from mlgo.deploy.release import check_archive, check_version, find_policies, read_archive, read_release
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from tests.deploy.publish.conftest import RELEASED, publish
 

@@ -9,7 +9,7 @@ import zipfile
 
 import pytest
 
-from mlgo.deploy.archive import python_version, wheel_name
+from mlgo.deploy.release import python_version, wheel_name
 from mlgo.errors import ConfigError
 from tests.conftest import REPOSITORY
 from tests.deploy.publish.conftest import RELEASED, publish
