@@ -14,11 +14,10 @@ from mlgo.base.files import write_json, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import read_curves
-from mlgo.research.costs import cost_of_seeds, render_costs
 from mlgo.research.matrix import expand
-from mlgo.research.points import read_points
+from mlgo.research.points import cost_of_seeds, read_points
 from mlgo.research.study import read_asked
-from mlgo.research.sweep_page import point_records, render_sweep, study_record
+from mlgo.research.sweep_page import point_records, render_costs, render_sweep, study_record
 
 GRID_OF_ONE = {"sampler": "grid", "points": {}, "ranges": {}, "tasks": {}}
 """Section ``sweep`` of a point by itself."""

@@ -32,15 +32,21 @@ mlgo report cse                                      choices among candidates, o
 
 
 class _Page(NamedTuple):
-    """A page: its module, the options that it takes (in one string), and what it shows."""
+    """A page: its module, the options that it takes (in one string), what it shows, and the function that does."""
 
     module: str
     options: str
     summary: str
+    show: str = "show"
 
 
 PAGES = {
-    "overview": _Page("report.overview", "measure preset learner", "what the last run found, and where its pages are"),
+    "overview": _Page(
+        "report.headline_page",
+        "measure preset learner",
+        "what the last run found, and where its pages are",
+        "show_overview",
+    ),
     "truth": _Page(
         "report.headline_page", "learner preset markdown into", "what ships, over projects, against what, at what cost"
     ),
@@ -51,12 +57,16 @@ PAGES = {
         "research.scoreboard", "split measure markdown preset", "what each learner gains, and at what cost"
     ),
     "budgets": _Page(
-        "research.budgets_page", "markdown", "the best policy that each training has found within so many compiles"
+        "research.learner_gains",
+        "markdown",
+        "the best policy that each training has found within so many compiles",
+        "show_budgets",
     ),
     "sizes": _Page(
-        "research.module_sizes",
+        "research.learner_gains",
         "split measure markdown preset",
         "what each learner gains on small and on large modules",
+        "show_sizes",
     ),
     "generalisation": _Page(
         "research.generalisation", "split measure markdown", "gains on other languages and under other compilers"
@@ -112,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:
             setattr(args, name, _DEFAULTS.get(name))
-    shown = import_module(f"mlgo.{page.module}").show(args)
+    shown = getattr(import_module(f"mlgo.{page.module}"), page.show)(args)
     if args.markdown:
         write_text(args.markdown, shown.markdown)
     if args.into:

@@ -16,7 +16,7 @@ from mlgo.compare.trainings import Curve
 from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, num_failed, sorted_ratios, unit_counts, unit_record
 from mlgo.errors import ArtifactError
 from mlgo.jit import JIT_CSE, MEASURE
-from mlgo.report.figures import Series, central_range, chart, style_of, to_html
+from mlgo.report.figures import Series, Values, central_range, chart, style_of, to_html
 from mlgo.report.inputs import Facts
 from mlgo.report.metrics import write_csv
 from mlgo.report.pages import (
@@ -48,13 +48,7 @@ _SENTENCES: dict[Verdict, str] = {
 
 
 def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
-    """All comparisons, nested.
-
-    Returns:
-        ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
-        "contenders": {"es-s0": {...}}, "projects": {}}}}``; a record is that of `unit_record`. Splits without units are
-        left out.
-    """
+    """All comparisons by split: counts of units, and a record of `unit_record` by contender."""
     splits = {
         split: {
             **unit_counts(measured, split),
@@ -67,21 +61,18 @@ def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> 
 
 
 def choice_metrics(rows: Sequence[ComparisonRow]) -> dict[str, dict[str, dict[str, float]]]:
-    """The few numbers to compare experiments by: of each learner, over all its seeds.
-
-    Returns:
-        ``{"test": {"es": {"geomean": ..., "low": ..., "high": ..., "size_geomean": ..., "better": ..., "worse": ...,
-        "failed": ..., "headroom_share": ...}}}``; what is not known is left out. Below 1 is better.
-    """
+    """The few numbers to compare experiments by, by split and learner; what is not known is left out."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in claims(rows):
         record = unit_record(row)
-        figures = {name: record["heuristic"][name] for name in _METRICS}
-        figures["size_geomean"] = record["size"]["geomean"]
-        figures["failed"] = num_failed(record)
-        figures["headroom_share"] = record["headroom_share"]
-        known = {name: value for name, value in figures.items() if value is not None}
-        found.setdefault(row.split, {})[row.contender.learner] = _rounded(known)
+        figures = {
+            **{name: record["heuristic"][name] for name in _METRICS},
+            "size_geomean": record["size"]["geomean"],
+            "failed": num_failed(record),
+            "headroom_share": record["headroom_share"],
+        }
+        known = _rounded({name: value for name, value in figures.items() if value is not None})
+        found.setdefault(row.split, {})[row.contender.learner] = known
     return found
 
 
@@ -116,22 +107,44 @@ def render_choices(
         **{f"rewards-{learner}": rewards(of_seeds) for learner, of_seeds in curves.items()},
         **{f"losses-{learner}": losses(of_seeds) for learner, of_seeds in curves.items()},
     }
+    headroom = [
+        text_column("split", lambda row: row.split),
+        count_column("units", lambda row: counts[row.split]["units"]),
+        count_column("with a label", lambda row: counts[row.split]["labels"]),
+        count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
+        count_column("better than the heuristic", lambda row: row.by("score").items.smaller),
+        Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
+    ]
+    failed = [
+        text_column("who chose", lambda row: row[0].name),
+        text_column("split", lambda row: row[0].split),
+        text_column("kind", lambda row: row[1]),
+        count_column("compiles", lambda row: row[2]),
+    ]
     return render(
         "choices.html.jinja",
         task=JIT_CSE,
         split=split,
         cards=[
-            (TONES[row.by("score").verdict], _sentence(row), unit_record(row))
+            (TONES[one.verdict], f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}", unit_record(row))
             for row in claims(rows)
-            if row.split == split
+            if row.split == split and (one := row.by("score"))
         ],
         counts=counts,
         tables={
             name: _choice_table({row.name: unit_record(row) for row in rows if row.split == name})
             for name in measured.splits
         },
-        headroom=_headroom_table([row for row in rows if row.name == BEST], counts),
-        failed=_failed_table([row for row in rows if len(row.contender.seeds) < 2]),
+        headroom=Table(headroom, [row for row in rows if row.name == BEST]),
+        failed=Table(
+            failed,
+            [
+                (row, kind, number)
+                for row in rows
+                if len(row.contender.seeds) < 2 and num_failed(row.counts)
+                for kind, number in row.counts["failures"].items()
+            ],
+        ),
         bootstrap=bootstrap,
         coverage=coverage(bootstrap),
         facts=facts,
@@ -158,11 +171,6 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
     return RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
-
-
-def _sentence(row: ComparisonRow) -> str:
-    one = row.by("score")
-    return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
 
 
 def _interval(beside: Mapping[str, Any]) -> Gain:
@@ -214,35 +222,6 @@ def _choice_table(records: Mapping[str, Mapping[str, Any]]) -> Table:
     )
 
 
-def _headroom_table(rows: Sequence[ComparisonRow], counts: Mapping[str, Mapping[str, int]]) -> Table:
-    return Table(
-        [
-            text_column("split", lambda row: row.split),
-            count_column("units", lambda row: counts[row.split]["units"]),
-            count_column("with a label", lambda row: counts[row.split]["labels"]),
-            count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
-            count_column("better than the heuristic", lambda row: row.by("score").items.smaller),
-            Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
-        ],
-        rows,
-    )
-
-
-def _failed_table(rows: Sequence[ComparisonRow]) -> Table:
-    failures = [
-        (row, kind, number) for row in rows if num_failed(row.counts) for kind, number in row.counts["failures"].items()
-    ]
-    return Table(
-        [
-            text_column("who chose", lambda row: row[0].name),
-            text_column("split", lambda row: row[0].split),
-            text_column("kind", lambda row: row[1]),
-            count_column("compiles", lambda row: row[2]),
-        ],
-        failures,
-    )
-
-
 def _beside_the_heuristic(measured: ScoreMatrix, split: str) -> list[str]:
     """Contenders that some unit of a split was compiled under, but for the heuristic itself: policies first."""
     units = measured.where(split=split)
@@ -250,20 +229,20 @@ def _beside_the_heuristic(measured: ScoreMatrix, split: str) -> list[str]:
     return [name for name in names if np.isfinite(measured.scores["score"][measured.index(name)][units]).any()]
 
 
-def _axis(title: str, changes: Sequence[np.ndarray]) -> dict[str, Any]:
+def _axis(title: str, changes: Sequence[Values]) -> dict[str, Any]:
     return {"title": title, "range": central_range(changes, centre=1.0, least=0.01)}
 
 
 def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
     """Score over the heuristic's, units from best to worst, one line per contender."""
-    series, shown = [], []
+    series = []
     for i, name in enumerate(_beside_the_heuristic(measured, split)):
         ratio, _, units = sorted_ratios(measured, name, split)
-        x = (100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4).tolist()
+        x = (100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4)
         line = {"line": {"shape": "hvh", "width": 2.5, **style_of(i)}}
-        series.append(Series(name, x, ratio.round(6).tolist(), units, i, "%{text}: %{y:.4f}", line))
-        shown += [ratio] if name != NONE else []
+        series.append(Series(name, x, ratio.round(6), units, i, "%{text}: %{y:.4f}", line))
     x_axis = {"title": f"{split} units, best first (%)", "range": [0, 100]}
+    shown = [sorted_ratios(measured, one.name, split)[0] for one in series if one.name != NONE]
     return chart(series, x_axis, _axis("score / heuristic's", shown), zero=(None, 1))
 
 
@@ -274,9 +253,8 @@ def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> go.Figure:
         found = list(zip(*sorted_ratios(measured, name, split), strict=True))
         score, size, units = zip(*sample(found, _NUM_UNITS // len(names), seed, "report", "cse", name), strict=True)
         style, hover = {"marker": {"opacity": 0.6}}, "%{text}<br>score %{x:.4f}, size %{y:.4f}"
-        x, y = np.round(score, 6), np.round(size, 6)
-        series.append(Series(name, x.tolist(), y.tolist(), units, i, hover, style))
-        shown += [(np.array(score), np.array(size))] if name != NONE else []
+        series.append(Series(name, np.round(score, 6), np.round(size, 6), units, i, hover, style))
+        shown += [(score, size)] if name != NONE else []
     x_axis = _axis("score / heuristic's", [score for score, _ in shown])
     y_axis = _axis("code size / heuristic's", [size for _, size in shown])
     return chart(series, x_axis, y_axis, 480, "markers", zero=(1, 1))

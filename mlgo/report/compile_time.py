@@ -1,5 +1,7 @@
 """Compile times under each advisor. They differ from run to run, so they have a page of their own."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -38,12 +40,22 @@ def read_timings(folder: Path) -> pa.Table:
 
 def compile_times(timings: pa.Table) -> list[CompileTime]:
     """Summarise by advisor: references first, then policies by name."""
-    seconds: dict[str, dict[tuple[str, str], float]] = {}
+    seconds = defaultdict[str, dict[tuple[str, str], float]](dict)
     for row in timings.to_pylist():
-        seconds.setdefault(row["advisor"], {})[row["project"], row["module"]] = row["seconds"]
+        seconds[row["advisor"]][row["project"], row["module"]] = row["seconds"]
     plain = seconds.get("heuristic", {})
-    names = [*(name for name in _ORDER if name in seconds), *sorted(seconds.keys() - set(_ORDER))]
-    return [_summary(name, seconds[name], plain) for name in names]
+    found = []
+    for advisor in [*(name for name in _ORDER if name in seconds), *sorted(seconds.keys() - set(_ORDER))]:
+        times = seconds[advisor]
+        ratios = [time / plain[key] for key, time in times.items() if plain.get(key, 0.0) > 0.0]
+        median, p99 = _summary(list(times.values()))
+        of_ratios = _summary(ratios) if ratios else (None, None)
+        found.append(CompileTime(advisor, len(times), median, p99, len(ratios), *of_ratios))
+    return found
+
+
+def _summary(values: Sequence[float]) -> tuple[float, float]:
+    return float(np.median(values)), float(np.percentile(values, 99))
 
 
 def write_compile_times(folder: Path, timings: pa.Table) -> None:
@@ -65,17 +77,3 @@ def write_compile_times(folder: Path, timings: pa.Table) -> None:
         column("99th percentile of the ratio", "p99_ratio", 2),
     ]
     write_text(folder / "compile_time.html", render("compile_time.html.jinja", times=Table(columns, times)))
-
-
-def _summary(advisor: str, seconds: dict[tuple[str, str], float], plain: dict[tuple[str, str], float]) -> CompileTime:
-    values = np.array(list(seconds.values()), np.float64)
-    ratios = np.array([time / plain[key] for key, time in seconds.items() if plain.get(key, 0.0) > 0.0], np.float64)
-    return CompileTime(
-        advisor=advisor,
-        num_modules=len(values),
-        median_seconds=float(np.median(values)),
-        p99_seconds=float(np.percentile(values, 99)),
-        num_ratios=len(ratios),
-        median_ratio=float(np.median(ratios)) if len(ratios) else None,
-        p99_ratio=float(np.percentile(ratios, 99)) if len(ratios) else None,
-    )

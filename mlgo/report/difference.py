@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from mlgo.compare.scores import Contender, ScoreMatrix
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
-from mlgo.report.pages import Column, RenderedPage, Table, gain_column, table_page, text_column
+from mlgo.report.pages import RenderedPage, Table, gain_column, table_page, text_column
 
 _SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.items()}}
 
@@ -89,21 +88,15 @@ def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = 
             ("what ships", "programs", "total", Side.programs),
             ("objects", "modules", measures.DEFAULT.name, Side.objects),
         )
-        for line in _lines(asked, items, _pair(of(first, seeds), of(second, seeds), measure, split), seeds, bootstrap)
+        for line in _lines(asked, items, _paired(of(first, seeds), of(second, seeds), measure, split), seeds, bootstrap)
     ]
 
 
-class _Pair(NamedTuple):
-    """Scores of the same items under both, float64 [2, num_seeds, num_items]."""
-
-    scores: np.ndarray
-    baseline: np.ndarray
-    project: np.ndarray
-    language: np.ndarray
+_Pair = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def _pair(first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str) -> _Pair:
-    """Bring both together, item by item."""
+def _paired(first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str) -> _Pair:
+    """The same items under both: scores, float64 [2, num_seeds, num_items]; baseline, project and language of each."""
     sides = (first, second)
     ours, theirs = ({side.keys[i]: i for i in np.flatnonzero(side.where(split=split)).tolist()} for side in sides)
     keys = [key for key in ours if key in theirs]
@@ -120,37 +113,30 @@ def _pair(first: ScoreMatrix, second: ScoreMatrix, measure: str, split: str) -> 
     scores = np.stack([side.scores[measure][:, place] for side, place in zip(sides, places, strict=True)])
     usable = np.isfinite(scores).all(axis=(0, 1)) & np.isfinite(before) & (before > 0)
     project, language = (first.items[name][places[0]][usable] for name in ("project", "language"))
-    return _Pair(scores[..., usable], before[usable], project, language)
+    return scores[..., usable], before[usable], project, language
 
 
 def _lines(asked: str, items: str, pair: _Pair, seeds: Sequence[int], bootstrap: Bootstrap) -> Iterator[Difference]:
     """In total and by project, then in total by language."""
+    scores, baseline, projects, languages = pair
     for language, title in _SCOPES.items():
-        chosen = np.array([language in ("", one) for one in pair.language], bool)
+        chosen = np.array([language in ("", one) for one in languages], bool)
         if not chosen.any():
             continue
-        number = np.unique(pair.project[chosen].astype(str), return_inverse=True)[1]
-        before = by_project(pair.baseline[None, chosen], number)[0]
-        sides = [by_project(scores[:, chosen], number) for scores in pair.scores]
-        together = [gains(after, before, POINTS_ONLY) for after in sides]
-        by_seed = [[gains(one[None], before, POINTS_ONLY) for one in after] for after in sides]
+        number = np.unique(projects[chosen].astype(str), return_inverse=True)[1]
+        before = by_project(baseline[None, chosen], number)[0]
+        sides = [by_project(side[:, chosen], number) for side in scores]
         found = gains(sides[0], before, bootstrap, sides[1])
         for at, kind in enumerate(("in total",) if language else ("in total", "geometric mean of projects")):
-            yield Difference(
-                f"{asked}{title}, {kind}",
-                _value(together[0][at]),
-                _value(together[1][at]),
-                found[at],
-                sum(_value(a[at]) > _value(b[at]) for a, b in zip(*by_seed, strict=True)),
-                seeds,
-                int(chosen.sum()),
-                len(before),
-                items,
-            )
+            first, second = (_gain(after, before, at) for after in sides)
+            by_seed = zip(*([_gain(one[None], before, at) for one in after] for after in sides), strict=True)
+            ahead, num_items = sum(ours > theirs for ours, theirs in by_seed), int(chosen.sum())
+            line = f"{asked}{title}, {kind}"
+            yield Difference(line, first, second, found[at], ahead, seeds, num_items, len(before), items)
 
 
-def _value(gain: Gain) -> float:
-    return gain.value or 0.0
+def _gain(after: np.ndarray, before: np.ndarray, at: int) -> float:
+    return gains(after, before, POINTS_ONLY)[at].value or 0.0
 
 
 _NOTE = (
@@ -169,26 +155,13 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"First: {first.learner} of {args.data}. Second: {second.learner} of {args.against}. "
         f"Seeds {', '.join(map(str, found[0].seeds))}."
     )
+    columns = [
+        text_column("", lambda row: row.asked),
+        gain_column("first", lambda row: row.first),
+        gain_column("second", lambda row: row.second),
+        gain_column("difference", lambda row: row.gain),
+        text_column("first is ahead", lambda row: f"in {row.ahead} of {len(row.seeds)} seeds"),
+        text_column("of", lambda row: f"{row.num_items:,} {row.items} of {row.num_projects:,} projects"),
+    ]
     record = {"first": str(args.data), "second": str(args.against), "lines": [asdict(one) for one in found]}
-    return table_page(difference_table(found), _NOTE, record, head)
-
-
-def difference_table(found: list[Difference]) -> Table:
-    """What is compared, line by line."""
-    return Table(
-        [
-            text_column("", lambda row: row.asked),
-            gain_column("first", lambda row: row.first),
-            gain_column("second", lambda row: row.second),
-            gain_column("difference", lambda row: row.gain),
-            text_column("first is ahead", lambda row: f"in {row.ahead} of {len(row.seeds)} seeds"),
-            Column(
-                "of",
-                lambda row, style: (
-                    f"{style.count(row.num_items)} {row.items} of {style.count(row.num_projects)} projects"
-                ),
-                left=True,
-            ),
-        ],
-        found,
-    )
+    return table_page(Table(columns, found), _NOTE, record, head)

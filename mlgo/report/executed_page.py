@@ -14,31 +14,7 @@ from mlgo.compare.programs import (
     read_programs,
 )
 from mlgo.compare.scores import ComparisonRow
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, text_column
-
-_PAGE = """\
-# Programs
-
-What policies change when programs run, written by `mlgo report programs --markdown`.
-
-## All programs
-
-Gain over the heuristic, geometric mean; positive is less.
-
-{together}
-
-## Does spill cost tell what is executed?
-
-Spearman's rank correlation over the contenders of a program.
-
-{ranks}
-
-## Program by program
-
-Gain over the heuristic.
-
-{single}
-"""
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 
 
 def program_table(rows: Sequence[ComparisonRow]) -> Table:
@@ -94,5 +70,5 @@ def show(args: argparse.Namespace) -> RenderedPage:
         ],
         "wrong": found.wrong,
     }
-    page = _PAGE.format(**{name: table.markdown() for name, table in tables.items()})
+    page = render("programs.md.jinja", **tables)
     return RenderedPage("\n\n".join(text), record, page, not found.wrong)

@@ -177,11 +177,7 @@ def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
 
 
 def parallel(columns: Mapping[str, Sequence[Any]], coloured: str) -> go.Figure:
-    """Parallel coordinates: a line for each point through its values; words become places of an axis.
-
-    Args:
-        columns: values of all points by title; words that are the same for all points are left out.
-    """
+    """Parallel coordinates: a line for each point through its values; words that differ become places of an axis."""
     figure, axes = go.Figure(layout=_layout(460)), []
     for name, values in columns.items():
         if all(isinstance(value, float) for value in values):

@@ -1,20 +1,26 @@
-"""The page that a strict reader asks for: what ships, of how many projects, against what, at what cost in time."""
+"""The pages shown first: what ships, of how many projects, against what, at what cost in time; and the overview."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
-from mlgo.base.config import read_settings
+from mlgo.base.config import judged_split, read_settings
+from mlgo.base.files import read_json
+from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
-from mlgo.compare.inference import DEFAULT, Bootstrap, Comparison
+from mlgo.compare.inference import DEFAULT, Bootstrap, Tally
 from mlgo.compare.programs import find_programs, read_programs
+from mlgo.objects import measures
+from mlgo.report.metrics import PARTS, prefix_of
 from mlgo.report.pages import PLAIN, Column, RenderedPage, Style, Table, gain_column, text_column
 
 _DEFAULT_LEVEL = "-Oz"
 _EXECUTED = "executed"
 _CONFIG = Path("config/config.yaml")
+_PARTS = {"all": "{split} projects", **{name: f"their {title} modules" for name, title in LANGUAGE_TITLES.items()}}
+_PAGES = {"report": "report/report.html", "compile times": "work/report/compile_time.html"}
 
 
 class HeadlineTable(NamedTuple):
@@ -25,22 +31,8 @@ class HeadlineTable(NamedTuple):
     brief: Table
     notes: Sequence[str]
 
-    @property
-    def text(self) -> str:
-        """For a terminal."""
-        return "\n".join([*self.sentences, "", self.answers.aligned(), "", *self.notes])
-
-    @property
-    def markdown(self) -> str:
-        """For Markdown."""
-        return self._page(self.answers)
-
-    @property
-    def block(self) -> str:
-        """Short, for a place in another page."""
-        return self._page(self.brief)
-
-    def _page(self, answers: Table) -> str:
+    def page(self, answers: Table) -> str:
+        """As Markdown, with all answers or with the brief ones."""
         notes = "\n".join(f"- {note}" for note in self.notes)
         return f"{' '.join(self.sentences)}\n\n{answers.markdown()}\n\n{notes}\n"
 
@@ -52,14 +44,65 @@ def show(args: argparse.Namespace) -> RenderedPage:
     programs = read_programs(ran) if ran.exists() else None
     truth = headline(shipped, results, programs, bootstrap_of(args.preset), args.learner or "")
     table = headline_table(truth, level_of(args.data))
-    return RenderedPage(table.text, record_of(truth), table.markdown, block=table.block)
+    text = "\n".join([*table.sentences, "", table.answers.aligned(), "", *table.notes])
+    return RenderedPage(text, record_of(truth), table.page(table.answers), block=table.page(table.brief))
+
+
+def show_overview(args: argparse.Namespace) -> RenderedPage:
+    """What ships, if that was measured and is what policies are made for; a line for each learner; the pages."""
+    found = read_json(args.data / "report" / "comparisons.json")
+    scores = args.data / "baseline" / "scores.parquet"
+    objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
+    measure, split = measures.get_measure(args.measure or objective), judged_split(found)
+    judged = found[split]
+    ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
+    lines = [show(args).text, ""] if ships else []
+    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
+    means = {name: f"{learner}-mean" for name, learner in policies.items()}  # over the seeds, where there are several
+    for name in dict.fromkeys(mean if mean in judged else name for name, mean in means.items()):
+        lines += [
+            f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"
+            for part, title in ({"all": "objects of {split} projects"} if ships else _PARTS).items()
+            if f"{name}{PARTS[part]}" in judged
+        ]
+    pages = {what: args.data / path for what, path in _PAGES.items()}
+    lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
+    return RenderedPage("\n".join(lines), found)
+
+
+def summarise(figures: RowView, measure: measures.Measure) -> str:
+    """One line about one policy: the verdict, gains with their intervals, and how many projects went which way."""
+    prefix = prefix_of(measure.name)
+    told = {name: figures.get(f"{prefix}{name}") for name in ("finding", *(f"projects_{way}" for way in Tally._fields))}
+    gains = [
+        f"{text} {how}"
+        for kind, how in (("geomean", "per project"), ("total", "in total"))
+        if (text := _gain(figures, f"{prefix}{kind}"))
+    ]
+    counts = f"{told['projects_smaller']} smaller, {told['projects_larger']} larger, {told['projects_equal']} equal"
+    return f"{told['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
+
+
+def _gain(figures: Mapping[str, float | None], name: str) -> str:
+    value, low, high = (figures.get(f"{name}_{end}_percent") for end in ("gain", "low", "high"))
+    if value is None:
+        return ""
+    return f"{value:+.2f} %" if low is None or high is None else f"{value:+.2f} % ({low:+.2f} to {high:+.2f} %)"
 
 
 def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> HeadlineTable:
     """Put answers into words and tables; arguments are those of `sentences`."""
-    rows = [*truth.answers, *truth.references]
-    brief = [row for row in rows if row.brief or row.claimed]
-    return HeadlineTable(sentences(truth, level, style), answer_table(rows), answer_table(brief), notes_of(truth))
+    rows, totals = [*truth.answers, *truth.references], sorted(truth.by_seed.values())
+    several = len(totals) > 1
+    notes = [
+        f"Positive is smaller or fewer. Intervals resample projects{' and seeds' if several else ''}.",
+        "Verdicts are about the geometric mean of projects, corrected for all that stand here (Holm).",
+        f"Seeds: {len(totals)} from {PLAIN.gain(totals[0])} to {PLAIN.gain(totals[-1])}."
+        if several
+        else "Seeds: 1. One seed says nothing about another training.",
+    ]
+    answers, brief = Table(_COLUMNS, rows), Table(_COLUMNS, [row for row in rows if row.brief or row.claimed])
+    return HeadlineTable(sentences(truth, level, style), answers, brief, notes)
 
 
 def bootstrap_of(preset: Path | None) -> Bootstrap:
@@ -80,41 +123,24 @@ def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
     """The verdict in plain English: what ships, in total, how sure, how many are larger, which is the worst."""
     one, who, counts = truth.headline, truth.contender, truth.headline.items
     seeds = f"{who.learner} ({len(who.seeds)} seeds)" if len(who.seeds) > 1 else who.name
+    projects, interval = _number(one.num_projects, "project", style), "no interval"
+    if one.total.low is not None:
+        interval = f"{100.0 * (1.0 - one.level):g} % interval {style.ends(one.total)}"
+    verdict = f"Verdict by project: {one.verdict}"
+    if one.verdict == "no verdict":
+        verdict = one.finding[0].upper() + one.finding[1:]
+    worst = ""
+    if one.worst_item is not None:
+        what = "the worst is" if one.worst_item.share > 0 else "the one that gains least is"
+        worst = f"; {what} {style.change(one.worst_item)}"
     return [
         f"What ships is {_amount(one.total.value, style)} in total under {seeds} than under {level} "
-        f"({_interval(one, style)}). {_verdict(one)}.",
+        f"({interval} over {projects}). {verdict}.",
         f"Of {_number(one.num_compared, 'program', style)}, {style.count(counts.smaller)} "
         f"{'is' if counts.smaller == 1 else 'are'} smaller and {style.count(counts.larger)} larger, "
-        f"{style.count(one.much_larger)} by more than 0.5 %{_worst(one, style)}.",
+        f"{style.count(one.much_larger)} by more than 0.5 %{worst}.",
         *([f"{_number(one.num_failed, 'program', style)} could not be measured."] if one.num_failed else []),
         *([text] if (text := _executed(truth, style)) else []),
-    ]
-
-
-def answer_table(rows: Sequence[HeadlineRow]) -> Table:
-    """What is asked, line by line."""
-    return Table(
-        [
-            text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}"),
-            gain_column("gain", lambda row: row.gain),
-            Column("of", _of, left=True),
-            Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
-            text_column("verdict", lambda row: row.comparison.finding if row.claimed else ""),
-        ],
-        rows,
-    )
-
-
-def notes_of(truth: Headline) -> list[str]:
-    """What to know about the table."""
-    totals = sorted(truth.by_seed.values())
-    several = len(totals) > 1
-    return [
-        f"Positive is smaller or fewer. Intervals resample projects{' and seeds' if several else ''}.",
-        "Verdicts are about the geometric mean of projects, corrected for all that stand here (Holm).",
-        f"Seeds: {len(totals)} from {PLAIN.gain(totals[0])} to {PLAIN.gain(totals[-1])}."
-        if several
-        else "Seeds: 1. One seed says nothing about another training.",
     ]
 
 
@@ -142,33 +168,21 @@ def _of(row: HeadlineRow, style: Style) -> str:
     return f"{_number(one.num_compared, row.items.removesuffix('s'), style)}{projects}"
 
 
+_COLUMNS = [
+    text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}"),
+    gain_column("gain", lambda row: row.gain),
+    Column("of", _of, left=True),
+    Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
+    text_column("verdict", lambda row: row.comparison.finding if row.claimed else ""),
+]
+
+
 def _amount(share: float | None, style: Style) -> str:
     if share is None:
         return "not known to be smaller"
     if round(share, 4) == 0.0:
         return "no smaller"
     return f"{style.share(abs(share), 2)} {'smaller' if share >= 0 else 'larger'}"
-
-
-def _interval(one: Comparison, style: Style) -> str:
-    projects = _number(one.num_projects, "project", style)
-    if one.total.low is None:
-        return f"no interval over {projects}"
-    confidence = f"{100.0 * (1.0 - one.level):g} % interval"
-    return f"{confidence} {style.ends(one.total)} over {projects}"
-
-
-def _verdict(one: Comparison) -> str:
-    if one.verdict == "no verdict":
-        return one.finding[0].upper() + one.finding[1:]
-    return f"Verdict by project: {one.verdict}"
-
-
-def _worst(one: Comparison, style: Style) -> str:
-    if one.worst_item is None:
-        return ""
-    what = "the worst is" if one.worst_item.share > 0 else "the one that gains least is"
-    return f"; {what} {style.change(one.worst_item)}"
 
 
 def _executed(truth: Headline, style: Style) -> str:

@@ -14,15 +14,7 @@ from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
 from mlgo.compare.modules import with_contenders
-from mlgo.compare.scores import (
-    ALL,
-    BEST,
-    ComparisonRow,
-    Contender,
-    compare,
-    score_matrix,
-    with_baseline,
-)
+from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, compare, score_matrix, with_baseline
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.pages import RenderedPage, Table, count_column, gain_column, render, text_column
@@ -65,14 +57,10 @@ _TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
 
 
 def render_headroom(rows: Sequence[ComparisonRow], measure: str, settings: Mapping[str, Any]) -> str:
-    """The page as HTML.
-
-    Args:
-        settings: section ``headroom`` of the configuration that the search ran with.
-    """
+    """The page as HTML, with the section ``headroom`` that the search ran with."""
     return render(
         "headroom.html.jinja",
-        tables=_tables(rows, measure),
+        tables=_tables(rows),
         num_modules=max(row.by(measure).num_compared for row in rows),
         measure=measure,
         settings=settings,
@@ -83,38 +71,37 @@ def show(args: argparse.Namespace) -> RenderedPage:
     """A table for all modules, each language and each project; of linked files where an evaluation searched them."""
     data = args.data
     modules, linked = data / "headroom" / "headroom.parquet", data / "evaluation" / "shipped.parquet"
-    if not modules.exists() and linked.exists() and (shown := _linked(read_table(linked, SHIPPED_SIZES))):
-        return shown
+    if not modules.exists() and linked.exists():
+        shipped = read_table(linked, SHIPPED_SIZES)
+        contenders = map(Contender.named, shipped["contender"].unique().to_pylist())
+        ships = compare_shipped(shipped, [one for one in contenders if one.is_policy], POINTS_ONLY)
+        if ships.parts:
+            head = "Totals of linked files; share = (heuristic - policy) / (heuristic - best known)."
+            return _page([head, ships.shares.aligned()], ships.parts)
     rows = read_headroom(modules, data / "evaluation" / "results.parquet", args.measure)
     head = f"Gains over the heuristic in {args.measure}; share = (heuristic - policy) / (heuristic - best known)."
-    tables = [f"{title}\n{table.aligned()}" for title, table in _tables(rows, args.measure).items()]
-    return RenderedPage("\n\n".join([head, *tables]), [record for row in rows for record in row.records()])
+    return _page([head, *(f"{title}\n{table.aligned()}" for title, table in _tables(rows).items())], rows)
 
 
-def _linked(shipped: pa.Table) -> RenderedPage | None:
-    """Of a search for smaller linked files; None where there was none."""
-    policies = [one for one in map(Contender.named, shipped["contender"].unique().to_pylist()) if one.is_policy]
-    ships = compare_shipped(shipped, policies, POINTS_ONLY)
-    if not ships.parts:
-        return None
-    head = "Totals of linked files; share = (heuristic - policy) / (heuristic - best known)."
-    records = [record for row in ships.parts for record in row.records()]
-    return RenderedPage(f"{head}\n\n{ships.shares.aligned()}", records)
+def _page(text: Sequence[str], rows: Sequence[ComparisonRow]) -> RenderedPage:
+    return RenderedPage("\n\n".join(text), [record for row in rows for record in row.records()])
 
 
-def _tables(rows: Sequence[ComparisonRow], measure: str) -> dict[str, Table]:
+def _tables(rows: Sequence[ComparisonRow]) -> dict[str, Table]:
     """A table for each scope by its title."""
+
+    def share(row: ComparisonRow) -> float | None:
+        return row.only.total_share if row.contender.is_policy else None
+
     columns = [
         text_column("answers", lambda row: row.name),
-        count_column("modules", lambda row: row.by(measure).num_compared),
-        count_column("bytes under the heuristic", lambda row: row.by(measure).baseline_sum),
-        count_column("bytes", lambda row: row.by(measure).policy_sum),
-        gain_column("gain in total", lambda row: row.by(measure).total),
-        gain_column("gain per project", lambda row: row.by(measure).geomean),
-        text_column("verdict", lambda row: row.by(measure).finding if row.claim else ""),
-        gain_column(
-            "share of the known headroom", lambda row: row.by(measure).total_share if row.contender.is_policy else None
-        ),
+        count_column("modules", lambda row: row.only.num_compared),
+        count_column("bytes under the heuristic", lambda row: row.only.baseline_sum),
+        count_column("bytes", lambda row: row.only.policy_sum),
+        gain_column("gain in total", lambda row: row.only.total),
+        gain_column("gain per project", lambda row: row.only.geomean),
+        text_column("verdict", lambda row: row.only.finding if row.claim else ""),
+        gain_column("share of the known headroom", share),
     ]
     scopes = dict.fromkeys(row.scope for row in rows)
     return {_TITLES.get(scope, scope): Table(columns, [row for row in rows if row.scope == scope]) for scope in scopes}

@@ -2,9 +2,8 @@
 
 import csv
 import io
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from mlgo.base.artifacts import Row
@@ -39,11 +38,7 @@ _OF_PROGRAMS = {
     "programs_much_larger": "much_larger",
 }
 
-_OF_FUNCTIONS = {
-    "functions": "num_compared",
-    "functions_failed": "num_failed",
-    **tally_keys("functions_", "items"),
-}
+_OF_FUNCTIONS = {"functions": "num_compared", "functions_failed": "num_failed", **tally_keys("functions_", "items")}
 
 _OF_BEST = {"best_geomean_share_percent": "geomean_share%", "best_total_share_percent": "total_share%"}
 
@@ -71,25 +66,20 @@ _OF_ANSWER = {"projects": "num_projects", **tally_keys("", "items")}
 
 
 def headline_metrics(rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()) -> Metrics:
-    """The few numbers to compare experiments by: of each learner, over all its seeds.
+    """The few numbers to compare experiments by, by split and learner: over all its seeds, which may differ.
 
-    Named by learner, not by seed, so that experiments with other seeds fall into the same columns. What ships comes
-    first, objects follow; the keys are those of `_OF_HEADLINE`, and ``shipped_gain_percent`` and so on.
-
-    Args:
-        rows: comparisons of modules; only those of whole splits and single languages are taken.
+    What ships comes first; of ``rows`` only whole splits and single languages are taken.
     """
-    found: Metrics = {}
+    found = defaultdict[str, dict[str, Figures]](dict)
     for row in claims(shipped):
         figures = row.by("total").figures(gain_keys("shipped_", "total"))
         for name in ("text", "read_only", "unwind", "folded", "compressed"):
             figures |= row.by(name).figures({f"shipped_{name}_gain_percent": "total.value%"})
         figures |= row.by("total").figures({"programs": "num_compared", "programs_much_larger": "much_larger"})
-        found.setdefault(row.split, {})[row.contender.learner] = figures
+        found[row.split][row.contender.learner] = figures
     for row in claims(rows):
         if row.scope in PARTS:
-            name = f"{row.contender.learner}{PARTS[row.scope]}"
-            known = found.setdefault(row.split, {}).setdefault(name, {})
+            known = found[row.split].setdefault(f"{row.contender.learner}{PARTS[row.scope]}", {})
             known.update(row.by(measure).figures(_OF_HEADLINE))
     return found
 
@@ -98,19 +88,14 @@ def metrics(rows: Iterable[ComparisonRow]) -> Metrics:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
     The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
-
-    Args:
-        rows: comparisons of modules; only those of whole splits and single languages are taken.
-
-    Returns:
-        Numbers and verdicts; a gain without modules or an interval with fewer than two projects is left out.
     """
-    found: Metrics = {}
+    found = defaultdict[str, dict[str, Figures]](dict)
     for row in rows:
         if row.scope in PARTS:
-            figures = [_of_modules(one, measure) for measure, one in row.comparisons.items()]
-            name = f"{row.name}{PARTS[row.scope]}"
-            found.setdefault(row.split, {})[name] = {**reduce(or_, figures), **row.counts}
+            figures = found[row.split][f"{row.name}{PARTS[row.scope]}"] = {}
+            for measure, one in row.comparisons.items():
+                figures |= _of_modules(one, measure)
+            figures |= row.counts
     return found
 
 

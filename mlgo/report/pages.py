@@ -10,12 +10,7 @@ from markupsafe import Markup
 
 from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict
 
-TONES: dict[Verdict, str] = {
-    "smaller": "good",
-    "larger": "bad",
-    "no difference shown": "plain",
-    "no verdict": "plain",
-}
+TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain", "no verdict": "plain"}
 """How cards look, by what may be said."""
 
 _FOLDER = Path(__file__).parent
@@ -244,10 +239,10 @@ def coverage(bootstrap: Bootstrap) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """Fill a template; text is escaped, and every name the template uses must be given."""
+    """Fill a template; in HTML text is escaped, and every name the template uses must be given."""
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
+        autoescape=lambda name: str(name).endswith(".html.jinja"),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -18,14 +18,7 @@ from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.inputs import Facts
 from mlgo.report.pages import text_column
-from mlgo.report.render import (
-    ComparedPolicies,
-    card,
-    comparison_table,
-    distribution,
-    project_bars,
-    project_table,
-)
+from mlgo.report.render import ComparedPolicies, card, comparison_table, distribution, project_bars, project_table
 from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
 
@@ -66,13 +59,7 @@ class PolicyPage(ComparedPolicies):
 
 
 def compare_policy(
-    policy: str,
-    task: str,
-    values: Settings,
-    results: pa.Table,
-    shipped: pa.Table,
-    course: pa.Table,
-    measurement: Facts,
+    policy: str, task: str, values: Settings, results: pa.Table, shipped: pa.Table, course: pa.Table, measurement: Facts
 ) -> PolicyPage:
     """Compare a policy with the heuristic.
 

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 
 from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
-from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.programs import (
     BEST_LEVEL,
     PROGRAMS,
@@ -25,7 +24,7 @@ from mlgo.compare.programs import (
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
-from mlgo.report.pages import Column, Style, Table, count_column, gain_column, text_column
+from mlgo.report.pages import PLAIN, Column, Style, Table, count_column, gain_column, text_column
 
 TITLES = {
     "text": "text",
@@ -62,12 +61,11 @@ class Ships:
     @property
     def headline(self) -> str:
         """The totals in a line: what each policy gains, over how many files, and how many are missing."""
-        style = Style(html=False)
         policies = [row for row in self.totals if row.contender.is_policy]
         several = len(policies) > 1
         return "; ".join(
-            f"{f'{row.name}: ' if several else ''}{style.gain(one.total)} in total, {_programs(one, style)}, "
-            f"{style.count(one.num_failed)} not measured"
+            f"{f'{row.name}: ' if several else ''}{PLAIN.gain(one.total)} in total, {_programs(one, PLAIN)}, "
+            f"{PLAIN.count(one.num_failed)} not measured"
             for row, one in ((row, row.by("total")) for row in policies)
         )
 
@@ -76,18 +74,32 @@ class Ships:
         """Gains and sizes, program by program and in total."""
         several = len({row.split for row in self.rows}) > 1
         searched = any(row.name == SEARCH for row in self.rows)
+
+        def program(row: ComparisonRow, style: Style) -> str:
+            return _programs(row.by("total"), style) if row.scope == PROGRAMS else str(row.counts["program"])
+
+        def count(row: ComparisonRow, style: Style, name: str) -> str:
+            return style.count(row.counts[name]) if name in row.counts else ""
+
+        def gain(row: ComparisonRow, figure: str) -> Gain | float | None:
+            total = row.by(figure).total
+            return total if row.scope == PROGRAMS else total.value
+
+        def share(row: ComparisonRow) -> float | None:
+            return row.by("total").total_share if row.contender.is_policy else None
+
         return Table(
             [
                 text_column("policy or level", lambda row: row.name),
                 *([text_column("split", lambda row: row.split)] if several else []),
                 text_column("project", lambda row: row.counts.get("project", "in total")),
-                Column("program", _program, left=True),
-                Column("modules", lambda row, style: _count(row, style, "num_modules")),
-                Column("left out", lambda row, style: _count(row, style, "num_foreign")),
-                *(gain_column(f"gain, {title}", partial(_gain, figure=name)) for name, title in TITLES.items()),
+                Column("program", program, left=True),
+                Column("modules", partial(count, name="num_modules")),
+                Column("left out", partial(count, name="num_foreign")),
+                *(gain_column(f"gain, {title}", partial(gain, figure=name)) for name, title in TITLES.items()),
                 count_column("total under the heuristic (bytes)", lambda row: row.by("total").baseline_sum),
                 count_column("under this one (bytes)", lambda row: row.by("total").policy_sum),
-                *([gain_column("share of the known headroom", _share)] if searched else []),
+                *([gain_column("share of the known headroom", share)] if searched else []),
             ],
             [row for row in self.rows if row.scope != PROGRAMS or row.by("total").num_items > 1],
         )
@@ -111,11 +123,7 @@ class Ships:
 
 
 def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
-    """Compare linked files under policies, and at other levels, with those under the heuristic.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Compare linked files under policies, and at other levels, with those under the heuristic."""
     measured = with_best_known(measured_programs(shipped, [*policies, *ship_references(shipped)]), SEARCH)
     if (best := best_level(measured)) is not None:
         measured = measured.with_contender(BEST_LEVEL, best)
@@ -125,25 +133,6 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
 
 
-def _program(row: ComparisonRow, style: Style) -> str:
-    if row.scope != PROGRAMS:
-        return str(row.counts["program"])
-    return _programs(row.by("total"), style)
-
-
 def _programs(one: Comparison, style: Style) -> str:
     programs = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
     return f"{programs} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"
-
-
-def _count(row: ComparisonRow, style: Style, name: str) -> str:
-    return style.count(row.counts[name]) if name in row.counts else ""
-
-
-def _gain(row: ComparisonRow, figure: str) -> Any:
-    total = row.by(figure).total
-    return total if row.scope == PROGRAMS else total.value
-
-
-def _share(row: ComparisonRow) -> float | None:
-    return row.by("total").total_share if row.contender.is_policy else None

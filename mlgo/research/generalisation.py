@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from mlgo.base.files import read_json
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
 from mlgo.compare.inference import Bootstrap, compare_scores
 from mlgo.compare.modules import with_contenders
-from mlgo.compare.scores import ALL, ComparisonRow, Contender, corrected, score_matrix
+from mlgo.compare.scores import ALL, ComparisonRow, Contender, ScoreMatrix, corrected, score_matrix
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import get_measure
@@ -26,6 +27,7 @@ from mlgo.report.pages import (
     Table,
     count_column,
     gain_column,
+    render,
     text_column,
     verdict_columns,
 )
@@ -72,16 +74,24 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     bootstrap = Bootstrap(settings.resamples, settings.confidence, origin["seed"])
 
     def matrix(title: str, modules: pa.Table, row: str, column: str) -> Matrix:
-        pairs = [(one, other) for one in _distinct(modules, row) for other in _distinct(modules, column)]
-        cells = [_where(modules, **{row: one, column: other}) for one, other in pairs]
-        found = (_cell(cell, *pair, split, measure, bootstrap, title) for cell, pair in zip(cells, pairs, strict=True))
-        return Matrix(title, tuple(corrected(list(found), lambda row: title)))
+        found = []
+        for trained, tested in product(_distinct(modules, row), _distinct(modules, column)):
+            measured = _scores(_where(modules, **{row: trained, column: tested}), trained, measure)
+            if not measured.keys or not measured.asked.all():
+                raise ArtifactError(
+                    f"{title}: the seeds of {trained} were not tested on the same modules of {tested}; delete "
+                    "data/generalisation/results.parquet and run: make generalisation"
+                )
+            contender = Contender(trained, trained, tuple(one.seeds[0] for one in measured.contenders))
+            scores, baseline = measured.scores[measure], measured.baseline[measure]
+            one = compare_scores(scores, baseline, measured.projects, bootstrap, measured.keys)
+            found.append(ComparisonRow(contender, split, tested, {measure: one}, claim=True))
+        return Matrix(title, tuple(corrected(found, lambda row: title)))
 
     main = _distinct(results, "trained_with")[0]
     carried = _distinct(results.filter(pc.field("tested_with") != main), "train_set")
-    every = results.set_column(
-        results.column_names.index("language"), "language", pa.repeat(ALL, results.num_rows)
-    ).cast(results.schema)
+    place = results.column_names.index("language")
+    every = results.set_column(place, "language", pa.repeat(ALL, len(results))).cast(results.schema)
     results = pa.concat_tables([every, *(_where(results, language=language) for language in LANGUAGES)])
     at_home = _where(results, trained_with=main, tested_with=main)
     across = results.filter(pc.is_in(pc.field("train_set"), pa.array(carried, pa.string())))
@@ -128,41 +138,12 @@ def _where(table: pa.Table, **values: str) -> pa.Table:
     return table
 
 
-def _cell(
-    cell: pa.Table, trained: str, tested: str, split: str, measure: str, bootstrap: Bootstrap, title: str
-) -> ComparisonRow:
+def _scores(cell: pa.Table, trained: str, measure: str) -> ScoreMatrix:
+    """Scores of the modules of a cell under what was trained, seed by seed."""
     key = ("project", "module")
     rows = cell.sort_by([(name, "ascending") for name in ("seed", *key)])
     rows = with_contenders(rows.append_column("policy", pa.repeat(trained, len(rows))))
-    measured = score_matrix(rows, key, {measure: get_measure(measure).offset}, key)
-    if not measured.keys or not measured.asked.all():
-        raise ArtifactError(
-            f"{title}: the seeds of {trained} were not tested on the same modules of {tested}; delete "
-            "data/generalisation/results.parquet and run: make generalisation"
-        )
-    seeds = tuple(one.seeds[0] for one in measured.contenders)
-    scores, baseline = measured.scores[measure], measured.baseline[measure]
-    comparison = compare_scores(scores, baseline, measured.projects, bootstrap, measured.keys)
-    return ComparisonRow(Contender(trained, trained, seeds), split, tested, {measure: comparison}, claim=True)
-
-
-_PAGE = """\
-# Generalisation
-
-What policies of the learner `marginal` gain on languages and under compilers that they were not trained with, written
-by `make generalisation` ([how it is made and how to read it](../generalisation.md)).
-
-A cell: gain in {measure} of the {split} modules against `-Oz` of the compiler that tests, geometric mean by project and
-over the seeds; positive is smaller code. In brackets its interval over projects and seeds. Below: projects that get
-smaller : larger of all projects, and the verdict. P-values of a matrix are corrected together
-([statistics](../statistics.md)).
-
-{matrices}
-
-## Trainings
-
-{trainings}
-"""
+    return score_matrix(rows, key, {measure: get_measure(measure).offset}, key)
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
@@ -192,9 +173,12 @@ def show(args: argparse.Namespace) -> RenderedPage:
             ],
             read_trainings(folder),
         )
-        squares = "\n\n".join(f"## {one.title}\n\n{_square(one, measure).markdown()}" for one in matrices)
-        page = _PAGE.format(
-            measure=f"`{measure}`", split=matrices[0].rows[0].split, matrices=squares, trainings=trainings.markdown()
+        page = render(
+            "generalisation.md.jinja",
+            measure=measure,
+            split=matrices[0].rows[0].split,
+            matrices={one.title: _square(one, measure) for one in matrices},
+            trainings=trainings,
         )
     return RenderedPage(text, record, page)
 
@@ -202,21 +186,17 @@ def show(args: argparse.Namespace) -> RenderedPage:
 def _square(matrix: Matrix, measure: str) -> Table:
     """A matrix as it is, each cell in two lines."""
 
-    def cell(row: ComparisonRow) -> str:
-        one = row.by(measure)
-        told = one.finding if one.corrected_p is None else f"{one.finding}, p = {PLAIN.probability(one.corrected_p)}"
-        return (
-            f"{PLAIN.gain(one.geomean)}<br>{one.projects.smaller} : {one.projects.larger} of {one.num_projects}, {told}"
-        )
-
-    def at(line: Sequence[ComparisonRow], number: int) -> str:
-        return cell(line[number])
+    def cell(line: Sequence[ComparisonRow], number: int) -> str:
+        one = line[number].by(measure)
+        p = "" if one.corrected_p is None else f", p = {PLAIN.probability(one.corrected_p)}"
+        projects = f"{one.projects.smaller} : {one.projects.larger} of {one.num_projects}"
+        return f"{PLAIN.gain(one.geomean)}<br>{projects}, {one.finding}{p}"
 
     tested = [row.scope for row in matrix.lines[0]]
     return Table(
         [
             text_column("trained \\ tested", lambda line: line[0].name),
-            *(text_column(name, partial(at, number=i)) for i, name in enumerate(tested)),
+            *(text_column(name, partial(cell, number=i)) for i, name in enumerate(tested)),
         ],
         matrix.lines,
     )

@@ -6,12 +6,12 @@ The points of a grid are all known at once. Those of a study follow from what ea
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.config import Config, SweepConfig, merge, parse_config, read_yaml
+from mlgo.base.config import SweepConfig, merge, parse_config, read_yaml
 from mlgo.base.files import content_hash
 from mlgo.base.names import PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind, training_chain
@@ -85,12 +85,8 @@ class Sweep:
         return [str(PolicyName(point.name, seed)) for point in self.points for seed in self.seeds]
 
 
-def expand(values: Values, trials: Sequence[Values] = (), read: Callable[[Path], Any] = read_yaml) -> Sweep:
-    """All trainings of the sweep that a configuration describes.
-
-    Args:
-        read: reads the presets that ``sweep.tasks`` names.
-    """
+def expand(values: Values, trials: Sequence[Values] = ()) -> Sweep:
+    """All trainings of the sweep that a configuration describes."""
     sweep = parse_config(values).sweep
     _check_sampler(sweep)
     swept, name = (sweep.points, "sweep.points") if sweep.sampler == "grid" else (sweep.ranges, "sweep.ranges")
@@ -98,7 +94,7 @@ def expand(values: Values, trials: Sequence[Values] = (), read: Callable[[Path],
     trainings: dict[str, SweepTraining] = {}
     homes: dict[str, Values] = {}
     unread, asked = set(swept), []
-    for task, base in _laid_over(values, sweep, read):
+    for task, base in _laid_over(values, sweep):
         _check_keys(base, swept, name)
         for corner in _corners(sweep):
             config = _checked(base, corner)
@@ -127,26 +123,22 @@ def expand(values: Values, trials: Sequence[Values] = (), read: Callable[[Path],
     return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes)
 
 
-def _laid_over(values: Values, sweep: SweepConfig, read: Callable[[Path], Any]) -> list[tuple[str, Values]]:
+def _laid_over(values: Values, sweep: SweepConfig) -> list[tuple[str, Values]]:
     """The configuration under the name of each task."""
     found: list[tuple[str, Values]] = []
     for task, presets in sorted((sweep.tasks or {"": []}).items()):
         base: Any = dict(values)
         for preset in presets:
-            base = merge(base, read(Path(preset)))
+            base = merge(base, read_yaml(Path(preset)))
         found.append((task, {**base, "sweep": values["sweep"]}))
     return found
 
 
-def study_name(values: Values, read: Callable[[Path], Any] = read_yaml) -> str:
-    """Names a study by all settings that its trials follow from; with more trials it is the same study.
-
-    Args:
-        read: reads the presets that ``sweep.tasks`` names.
-    """
-    (_, base), *_ = _laid_over(values, parse_config(values).sweep, read)
-    sweep = {key: value for key, value in base["sweep"].items() if key != "trials"}
-    return content_hash({**{key: value for key, value in base.items() if key != "workers"}, "sweep": sweep})
+def study_name(values: Values) -> str:
+    """Names a study by all settings that its trials follow from; with more trials it is the same study."""
+    (_, base), *_ = _laid_over(values, parse_config(values).sweep)
+    followed = {key: value for key, value in base.items() if key != "workers"}
+    return content_hash({**followed, "sweep": {key: one for key, one in base["sweep"].items() if key != "trials"}})
 
 
 def _check_sampler(sweep: SweepConfig) -> None:
@@ -173,7 +165,12 @@ def _check_keys(base: Values, keys: Iterable[str], name: str) -> None:
         section = key.split(".")[0]
         if section in _INSTEAD:
             raise ConfigError(f"{name}: {key} cannot be swept; use {_INSTEAD[section]}")
-        _look_up(base, key, name)
+        found: Any = base
+        for part in key.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                known = ", ".join(sorted(found)) if isinstance(found, Mapping) else "none"
+                raise ConfigError(f"{name}: unknown setting {key!r}; known there: {known}")
+            found = found[part]
 
 
 def _corners(sweep: SweepConfig) -> list[dict[str, Any]]:
@@ -198,39 +195,30 @@ def _checked(base: Values, chosen: Values) -> Values:
         values = merge(values, change)
     label = ", ".join(f"{key}={value}" for key, value in chosen.items())
     config = parse_config(values, f"sweep point {label}" if label else "configuration")
-    _check_task(config)
-    check_corpus(config)
-    return values
-
-
-def _check_task(config: Config) -> None:
     kind = PROBLEMS.get(config.task).kind
     for learner in config.sweep.learners:
         if kind not in LEARNERS.get(learner).sections:
             raise ConfigError(f"sweep.learners: there is no {learner} for task {config.task}")
     if kind == "modules":
         get_task(config.task).check_objective(config.compile.objective)
+    check_corpus(config)
+    return values
 
 
 def _chain(values: Values, config: Values, task: str, chosen: Values, learner: str) -> list[SweepTraining]:
     """A training after those that it starts from, the first first."""
     kind = PROBLEMS.get(config["task"]).kind
-    home = _home(values, config, task, chosen, BASELINE_KEYS[kind])
+    keys, home = BASELINE_KEYS[kind], ""
+    if any(values[key] != config[key] for key in keys):
+        home = _name("", task, {key: value for key, value in chosen.items() if key.split(".")[0] in keys})
     found: list[SweepTraining] = []
-    read = set(BASELINE_KEYS[kind])
+    read = set(keys)
     for one in training_chain(learner, config):
         read |= set(LEARNERS.get(one).sections[kind])
         settings = {key: value for key, value in chosen.items() if key.split(".")[0] in read}
         start_name = found[-1].name if found else ""
         found.append(SweepTraining(_name(one, task, settings), one, task, settings, config, home, start_name))
     return found
-
-
-def _home(values: Values, config: Values, task: str, chosen: Values, keys: Sequence[str]) -> str:
-    if all(values[key] == config[key] for key in keys):
-        return ""
-    settings = {key: value for key, value in chosen.items() if key.split(".")[0] in keys}
-    return _name("", task, settings)
 
 
 def _name(learner: str, task: str, settings: Values) -> str:
@@ -247,14 +235,3 @@ def _plain(value: Any) -> str:
     if all(isinstance(part, str | int | float) and _PLAIN.fullmatch(str(part)) for part in parts):
         return "+".join(map(str, parts)) or "none"
     return content_hash(value)[:8]
-
-
-def _look_up(values: Values, key: str, name: str) -> Any:
-    """Value of a dotted setting."""
-    found: Any = values
-    for part in key.split("."):
-        if not isinstance(found, Mapping) or part not in found:
-            known = ", ".join(sorted(found)) if isinstance(found, Mapping) else "none"
-            raise ConfigError(f"{name}: unknown setting {key!r}; known there: {known}")
-        found = found[part]
-    return found

@@ -1,4 +1,4 @@
-"""The points of a sweep beside each other: what each gains, over its seeds, and what failed."""
+"""The points of a sweep: what each gains over its seeds, what failed, and what that cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
+from mlgo.base.registry import Kind
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, compare, corrected, whole
@@ -18,6 +19,7 @@ from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError
 from mlgo.jit import MEASURE
+from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost, read_experiments
 from mlgo.objects.measures import get_measure
 from mlgo.policy.stored import FAILURE
 from mlgo.research.matrix import Sweep, SweepTraining
@@ -72,21 +74,18 @@ class Point:
 
 
 def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]:
-    """Read what every point has come to.
-
-    Args:
-        folder: with ``policies``, ``results`` and ``homes``, beside the folders of the default run.
-    """
+    """Read what every point has come to."""
     points = [_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points]
     # What is said of all points of a split stands in one table.
     together = iter(corrected([row for one in points for row in one.rows.values()], lambda row: row.split))
     points = [replace(one, rows={split: next(together) for split in one.rows}) for one in points]
-    best: dict[str, tuple[float, Point]] = {}
+    best: dict[str, tuple[float, str]] = {}
     for one in points:
         gain, task = one.gain("validation"), one.training.task
         if gain is not None and one.state != "pruned" and (task not in best or gain > best[task][0]):
-            best[task] = gain, one
-    return [replace(one, best=any(one is chosen for _, chosen in best.values())) for one in points]
+            best[task] = gain, one.training.name
+    names = [name for _, name in best.values()]
+    return [replace(one, best=one.training.name in names) for one in points]
 
 
 def _point(folder: Path, training: SweepTraining, seeds: Sequence[int], bootstrap: Bootstrap) -> Point:
@@ -98,12 +97,15 @@ def _point(folder: Path, training: SweepTraining, seeds: Sequence[int], bootstra
     histories = (folder / "policies" / str(one) / "history.csv" for one in names)
     trained = [one for one, path in zip(names, histories, strict=True) if one.seed not in failures or path.exists()]
     counts = [count_evaluations(folder / "policies", str(one)) for one in trained]
-    point = Point(training, *_score(training), failures, trained, float(np.mean(counts)) if counts else None, {}, {})
+    measure, title = "score", MEASURE
+    if training.kind == "modules":
+        measure = training.config["compile"]["objective"]
+        title = get_measure(measure).words.title
+    point = Point(training, measure, title, failures, trained, float(np.mean(counts)) if counts else None, {}, {})
     if not policies:
         return point
     measured = _measured(folder, point, policies)
-    splits = measured.items["split"]
-    if not measured.asked[:, np.isin(splits.astype(str), SPLITS)].all():
+    if not measured.asked[:, np.isin(measured.items["split"].astype(str), SPLITS)].all():
         raise ArtifactError(
             f"the seeds of {training.name} were not evaluated on the same modules; delete data/sweep/results and run: "
             "make sweep"
@@ -117,27 +119,64 @@ def _point(folder: Path, training: SweepTraining, seeds: Sequence[int], bootstra
     )
 
 
-def _score(training: SweepTraining) -> tuple[str, str]:
-    """Name of the score that is compared, and what it is."""
-    config = training.config
-    if training.kind == "choices":
-        return "score", MEASURE
-    objective = config["compile"]["objective"]
-    return objective, get_measure(objective).words.title
-
-
 def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatrix:
     """Scores under the policies of a point."""
     training, tables = point.training, [folder / "results" / policy / "results.parquet" for policy in policies]
-    if training.kind == "choices":
-        home = (folder / "homes" / training.home if training.home else folder.parent) / "cse"
-        units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
-        measured = units.only(policies)
-        return replace(measured, scores={point.measure: measured.scores[point.measure]})
-    return policy_scores(pa.concat_tables([read_table(table, RESULTS) for table in tables]), [point.measure])
+    if training.kind == "modules":
+        return policy_scores(pa.concat_tables([read_table(table, RESULTS) for table in tables]), [point.measure])
+    home = (folder / "homes" / training.home if training.home else folder.parent) / "cse"
+    units = read_units(training.config["task"], home / "baseline", home / "labels" / "labels.parquet", tables)
+    measured = units.only(policies)
+    return replace(measured, scores={point.measure: measured.scores[point.measure]})
 
 
 def _failure(folder: Path, policy: PolicyName) -> str | None:
     if not (home := folder / str(policy)).exists():
         raise ArtifactError(f"{home} is missing; make it with: make sweep")
     return read_json(home / FAILURE)["message"] if (home / FAILURE).exists() else None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What some trainings cost together, on their machine; it differs from run to run.
+
+    Attributes:
+        compiles: of the evaluations, those that no response tree held.
+        complete: False if any training was killed: the figures are lower bounds then.
+    """
+
+    name: str
+    trainings: int
+    evaluations: int
+    compiles: int
+    seconds: float
+    complete: bool
+
+    @classmethod
+    def of(cls, name: str, costs: Sequence[TrainingCost]) -> "Cost":
+        """Sum of some trainings."""
+        evaluations, compiles, seconds, complete = zip(
+            *((one.evaluations, one.compiles, one.seconds, one.complete) for one in costs), strict=True
+        )
+        return cls(name, len(costs), sum(evaluations), sum(compiles), round(sum(seconds), 1), all(complete))
+
+    @property
+    def saved(self) -> float | None:
+        """Share of the evaluations that the trees answered; None without any."""
+        return 1.0 - self.compiles / self.evaluations if self.evaluations else None
+
+
+def cost_of_seeds(work: Path, learner: str, seeds: Sequence[int], kind: Kind = "modules") -> Cost | None:
+    """What a learner's trainings on this kind of task cost; None if that is not known of all of them."""
+    policies = [f"{PREFIXES[kind]}{PolicyName(learner, seed)}" for seed in seeds]
+    if not all(cost_path(work, policy).exists() for policy in policies):
+        return None
+    return Cost.of(learner, [read_cost(work, policy) for policy in policies])
+
+
+def experiment_costs(work: Path) -> list[Cost]:
+    """What each of DVC's experiments cost, all of its trainings together."""
+    found = read_experiments(work)
+    if not found:
+        raise ArtifactError("no experiment has left its cost; run some with: dvc exp run --queue, and dvc queue start")
+    return [Cost.of(name, list(costs.values())) for name, costs in found.items()]

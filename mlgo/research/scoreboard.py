@@ -17,13 +17,21 @@ from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import measured_modules
 from mlgo.compare.programs import measured_programs, shipped_totals
 from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole
-from mlgo.compare.trainings import check_seeds, count_evaluations, read_curves
+from mlgo.compare.trainings import budget_curves, check_seeds, count_evaluations, read_curves
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError, ConfigError
-from mlgo.learn.cost import PREFIXES, TrainingCost, cost_path, read_cost
-from mlgo.report.pages import Column, RenderedPage, Table, count_column, gain_column, text_column, verdict_columns
-from mlgo.research.budgets_page import budget_page
-from mlgo.research.module_sizes import compare_by_size, size_page
+from mlgo.learn.cost import PREFIXES, cost_path, read_cost
+from mlgo.report.pages import (
+    Column,
+    RenderedPage,
+    Table,
+    count_column,
+    gain_column,
+    render,
+    text_column,
+    verdict_columns,
+)
+from mlgo.research.learner_gains import BUDGET_NOTE, SIZE_NOTE, budget_table, compare_by_size, size_table
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
 """Folder of a run beneath the folder of all results, by what was learnt on."""
@@ -76,12 +84,14 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
         settings: configuration of the run; tells the task and how intervals are made.
         split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
     """
-    kind = PROBLEMS.get(settings.value("task")).kind
-    bootstrap = Bootstrap.of(settings)
-    read = _module_rows if kind == "modules" else _unit_rows
-    rows, shipped = read(data / HOMES[kind], settings.value("task"), split, measure, bootstrap)
-    policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)
-    check_seeds(data / HOMES[kind] / "policies" / policy for policy in policies)
+    task, bootstrap = settings.value("task"), Bootstrap.of(settings)
+    kind, shipped = PROBLEMS.get(task).kind, list[ComparisonRow]()
+    home = data / HOMES[kind]
+    if kind == "modules":
+        rows, shipped = _module_rows(home, split, measure, bootstrap)
+    else:
+        rows = _unit_rows(home, task, split, bootstrap)
+    check_seeds(home / "policies" / row.name for row in rows if len(row.contender.seeds) == 1)
     ships = {row.contender.learner: row.by("total") for row in shipped}
     by_learner: dict[str, list[ComparisonRow]] = {}
     for row in claims(rows):
@@ -99,7 +109,7 @@ def training_command(entry: ScoreboardEntry, kind: Kind, preset: Path) -> str:
 
 
 def _module_rows(
-    folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
+    folder: Path, split: str | None, measure: str, bootstrap: Bootstrap
 ) -> tuple[list[ComparisonRow], list[ComparisonRow]]:
     """Comparisons of modules, and those of linked files over all seeds of a learner."""
     path = folder / "evaluation" / "results.parquet"
@@ -111,100 +121,52 @@ def _module_rows(
     split = split or measured.judged
     policies = policies_on(measured, split, measure)
     shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
-    programs = measured_programs(shipped, policies.contenders)
-    totals = [row for row in claims(shipped_totals(programs, bootstrap)) if row.split == split]
-    return compare(policies, by_language, bootstrap, family=lambda row: row.scope, split=split), totals
+    totals = claims(shipped_totals(measured_programs(shipped, policies.contenders), bootstrap))
+    rows = compare(policies, by_language, bootstrap, family=lambda row: row.scope, split=split)
+    return rows, [row for row in totals if row.split == split]
 
 
-def _unit_rows(
-    folder: Path, task: str, split: str | None, measure: str, bootstrap: Bootstrap
-) -> tuple[list[ComparisonRow], list[ComparisonRow]]:
+def _unit_rows(folder: Path, task: str, split: str | None, bootstrap: Bootstrap) -> list[ComparisonRow]:
     """Comparisons of units; nothing is linked."""
     tables = sorted((folder / "evaluation").glob("*.parquet"))
     if not tables:
         raise ArtifactError(f"{folder / 'evaluation'} holds no results; run the pipeline: make")
     units = read_units(task, folder / "baseline", folder / "labels" / "labels.parquet", tables)
     split = split or units.judged
-    measured = policies_on(units, split, "score")
-    return compare(measured, whole, bootstrap, split=split), []
+    return compare(policies_on(units, split, "score"), whole, bootstrap, split=split)
 
 
 def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> ScoreboardEntry:
     """What the rows of a learner over all its seeds say, scope by scope."""
-    comparisons = {row.scope: row.only for row in rows}
-    seeds = tuple(sorted(next(row for row in rows if row.scope == ALL).contender.seeds))
-    policies = [PolicyName(rows[0].contender.learner, seed) for seed in seeds]
-    costs = [_cost(data / "work", policy, PREFIXES[kind]) for policy in policies]
+    learner, seeds = rows[0].contender.learner, next(row for row in rows if row.scope == ALL).contender.seeds
+    policies = [str(PolicyName(learner, seed)) for seed in sorted(seeds)]
+    costs = []
+    for policy in policies:
+        name, work = f"{PREFIXES[kind]}{policy}", data / "work"
+        if not (path := cost_path(work, name)).exists():
+            raise ArtifactError(
+                f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{name}-* and "
+                f"train again: snakemake --cores all --forcerun train_{learner}, with the --configfile of the other "
+                "results"
+            )
+        costs.append(read_cost(work, name))
     folder = data / HOMES[kind] / "policies"
     return ScoreboardEntry(
-        learner=rows[0].contender.learner,
-        seeds=seeds,
-        weights=read_array(folder / str(policies[0]) / "weights.npy").size,
-        evaluations=float(np.mean([count_evaluations(folder, str(policy)) for policy in policies])),
+        learner=learner,
+        seeds=tuple(sorted(seeds)),
+        weights=read_array(folder / policies[0] / "weights.npy").size,
+        evaluations=float(np.mean([count_evaluations(folder, policy) for policy in policies])),
         compiles=float(np.mean([cost.compiles for cost in costs])),
         seconds=float(np.mean([cost.seconds for cost in costs])),
         cores=max(cost.workers for cost in costs),
         complete=all(cost.complete for cost in costs),
-        comparisons=comparisons,
+        comparisons={row.scope: row.only for row in rows},
         ships=ships,
         split=rows[0].split,
     )
 
 
-def _cost(work: Path, policy: PolicyName, prefix: str) -> TrainingCost:
-    path = cost_path(work, f"{prefix}{policy}")
-    if not path.exists():
-        raise ArtifactError(
-            f"{path} is missing, the training's wall time is not known; delete {work}/checkpoints/{prefix}{policy}-* "
-            f"and train again: snakemake --cores all --forcerun train_{policy.learner}, with the --configfile of the "
-            "other results"
-        )
-    return read_cost(work, f"{prefix}{policy}")
-
-
 _CONFIG = Path("config/config.yaml")
-
-_PAGE = """\
-# Scoreboard
-
-All learners at about equal compile budgets and equal sizes of networks, written by `make scoreboard`. The greatest gain
-by project comes first. Positive gains are lower scores.
-
-{table}
-
-{ships}- **gain**: in {measure} of the {split} split against the built-in heuristic, geometric mean by project, over all
-  seeds; intervals are over projects and seeds. **total**: the same for the sum of all. **C++**, **C**: by language.
-- **projects**: how many get smaller, larger and stay equal. **corrected p**: of the sign-flip test over projects, by
-  Holm's correction for the learners of this table. **verdict**: six projects are needed for one.
-  [How it is computed](../statistics.md).
-- **over 0.5 % larger**: share of the {items} by the mean of their changes over the seeds.
-- **weights**: numbers in one policy.
-- **evaluations**: compiles that one training asked for, validations included, mean over the seeds. Learners that start
-  from the policy of another one do not count that one's.
-- **compiles**: those of them that were done; the others stood in response trees, which all trainings share. So this and
-  **minutes**, the wall time of one training, depend on what ran before and on what else the machine did.{bounds}
-
-## Gain within a budget
-
-{budgets}
-
-{sizes}## How to train each row
-
-{commands}
-"""
-
-_ABOUT_SHIPS = """\
-- **ships**: totals of linked programs and shared objects: code, constants, unwind tables. Geometric mean by project,
-  and the sum of all. Projects, what is larger, and the verdict are of these, too; the gains after them are of objects.
-"""
-
-
-_BY_SIZE = """\
-## Gain by size of module
-
-{sizes}
-
-"""
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
@@ -221,17 +183,20 @@ def show(args: argparse.Namespace) -> RenderedPage:
         if problem.kind == "modules":
             results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
             rows = compare_by_size(results, entries[0].split, args.measure, Bootstrap.of(settings))
-        commands = [f"{one.learner}:\n\n    {training_command(one, problem.kind, args.preset)}" for one in entries]
-        page = _PAGE.format(
-            table=table.markdown(),
+        curves = read_curves(folder, [policy for one in entries for policy in one.policies])
+        page = render(
+            "scoreboard.md.jinja",
+            table=table,
             split=entries[0].split,
-            ships=_ABOUT_SHIPS if entries[0].ships else "",
+            ships=entries[0].ships,
             items="programs" if entries[0].ships else problem.kind,
-            measure=f"`{args.measure}`" if problem.kind == "modules" else "the scores",
-            bounds="" if all(one.complete for one in entries) else " ≥: a training was killed, so more than this.",
-            budgets=budget_page(read_curves(folder, [policy for one in entries for policy in one.policies])),
-            sizes=_BY_SIZE.format(sizes=size_page(rows)) if rows else "",
-            commands="\n\n".join(commands),
+            measure=args.measure if problem.kind == "modules" else "",
+            complete=all(one.complete for one in entries),
+            budgets=budget_table(budget_curves(curves)),
+            budget_note=BUDGET_NOTE,
+            sizes=size_table(rows) if rows else None,
+            size_note=SIZE_NOTE,
+            commands={one.learner: training_command(one, problem.kind, args.preset) for one in entries},
         )
     record = [
         {

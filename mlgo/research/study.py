@@ -7,6 +7,7 @@ training of a batch finished first, how many ran side by side, or how often the 
 
 import importlib.util
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,26 +60,18 @@ def read_asked(folder: Path) -> list[dict[str, Any]]:
 
 
 def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Trial]:
-    """What trials have come to, by the files of their trainings.
-
-    Args:
-        folder: with ``policies``, ``results`` and ``homes``.
-    """
+    """What trials have come to, by the files of their trainings."""
     sweep = expand(values, asked)
     return trials_from_points(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
 
 
 def trials_from_points(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
-    """What trials have come to, where their points are known.
-
-    Args:
-        folder: with ``policies``.
-    """
+    """What trials have come to, where their points are known."""
     by_name, trials = {one.training.name: one for one in points}, []
     for settings, name in zip(asked, sweep.trials, strict=True):
         point, rewards = by_name[name], {}
-        for policy in point.trained:
-            (curve,) = read_curves(folder / "policies", [str(policy)])
+        curves = read_curves(folder / "policies", [str(policy) for policy in point.trained])
+        for policy, curve in zip(point.trained, curves, strict=True):
             known = enumerate(curve.columns.get("validation_reward", []))
             rewards[policy.seed] = {step: reward for step, reward in known if reward is not None}
         gain = point.gain("validation") if point.state == "complete" else None
@@ -91,7 +84,7 @@ def choose(
     ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], count: int, random_trials: int, seed: int
 ) -> list[dict[str, Any]]:
     """Choose the next trials by TPE, all before any of them has run."""
-    optuna = import_optuna()
+    optuna = _import_optuna()
     drawn = int(generator(seed, "sweep", "tpe", len(trials)).integers(2**32))
     # Trials under way count as bad ones ("constant liar"), which keeps those of a batch apart.
     sampler = optuna.samplers.TPESampler(n_startup_trials=random_trials, constant_liar=True, seed=drawn)
@@ -110,15 +103,12 @@ def limits(trials: Sequence[Trial], pruning: PruningConfig | None, seeds: Sequen
         return {}
     found: dict[int, dict[int, float]] = {}
     for seed in seeds:
-        at_step: dict[int, list[float]] = {}
+        at_step = defaultdict[int, list[float]](list)
         for one in finished:
             for step, reward in one.rewards.get(seed, {}).items():
-                at_step.setdefault(step, []).append(reward)
-        found[seed] = {
-            step: float(np.percentile(rewards, pruning.percentile))
-            for step, rewards in sorted(at_step.items())
-            if step >= pruning.warmup_steps
-        }
+                at_step[step].append(reward)
+        reached = {step: float(np.percentile(rewards, pruning.percentile)) for step, rewards in sorted(at_step.items())}
+        found[seed] = {step: reward for step, reward in reached.items() if step >= pruning.warmup_steps}
     return found
 
 
@@ -131,7 +121,7 @@ def importances(ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], seed
     gains = {one.gain for one in trials if one.state == "complete"}
     if len(ranges) < 2 or len(gains) < 2:
         return {}
-    optuna = import_optuna()
+    optuna = _import_optuna()
     drawn = int(generator(seed, "sweep", "importance").integers(2**32))
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=drawn)
     shares = optuna.importance.get_param_importances(_study_of(optuna, ranges, trials), evaluator=evaluator)
@@ -144,8 +134,7 @@ def check_optuna() -> None:
         raise ConfigError("sweep.sampler tpe: Optuna is not installed; run make setup EXTRA=optuna")
 
 
-def import_optuna() -> Any:
-    """Optuna, without its log."""
+def _import_optuna() -> Any:
     check_optuna()
     import optuna
 
@@ -157,23 +146,22 @@ def _study_of(optuna: Any, ranges: Mapping[str, RangeConfig], trials: Sequence[T
     """A study in memory that knows trials."""
     study = optuna.create_study(direction="maximize", sampler=sampler)
     for one in trials:
-        complete = one.state == "complete"
+        complete, states = one.state == "complete", optuna.trial.TrialState
         steps = set.intersection(*map(set, one.rewards.values())) if one.rewards and one.state == "pruned" else set()
+        means = {step: float(np.mean([rewards[step] for rewards in one.rewards.values()])) for step in sorted(steps)}
+        params = {
+            key: value if (choices := ranges[key].choices) is None else choices.index(value)
+            for key, value in one.settings.items()
+        }
         # A training that could not go on says that its settings are bad. Optuna takes a pruned trial without rewards as
         # worse than all others, and would forget a failed one.
-        states = optuna.trial.TrialState
         study.add_trial(
             optuna.trial.create_trial(
                 state=states.COMPLETE if complete else states.PRUNED,
                 value=one.gain if complete else None,
-                params={
-                    key: value if (choices := ranges[key].choices) is None else choices.index(value)
-                    for key, value in one.settings.items()
-                },
+                params=params,
                 distributions=_distributions(optuna, ranges),
-                intermediate_values={
-                    step: float(np.mean([rewards[step] for rewards in one.rewards.values()])) for step in sorted(steps)
-                },
+                intermediate_values=means,
             )
         )
     return study

@@ -2,7 +2,7 @@
 
 import argparse
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,10 @@ from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
-from mlgo.report import figures
+from mlgo.report.figures import Series, chart, parallel, style_of, to_html
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
-from mlgo.research.costs import Cost, cost_columns, cost_of_seeds, cost_table, experiment_costs
 from mlgo.research.matrix import Sweep
-from mlgo.research.points import SPLITS, Point
+from mlgo.research.points import SPLITS, Cost, Point, cost_of_seeds, experiment_costs
 from mlgo.research.study import importances, trials_from_points
 
 _OF_TEST = {
@@ -70,7 +69,7 @@ def render_sweep(
         importances=_importances(study) if study else None,
         measures=", ".join(dict.fromkeys(point.title for point in points)),
         bootstrap=bootstrap,
-        figures=figures.to_html(
+        figures=to_html(
             {
                 "trials": _progress(study) if study else None,
                 "gains": _gains(points, _keys(records), in_ranges=study is not None),
@@ -83,15 +82,15 @@ def render_sweep(
 def show(args: argparse.Namespace) -> RenderedPage:
     """All points with costs as means over the seeds, or what DVC's experiments cost."""
     if args.experiments:
-        told = experiment_costs(args.data / "work")
-        return RenderedPage(cost_table(told, "experiment").aligned(), [asdict(one) for one in told])
+        spent = experiment_costs(args.data / "work")
+        return RenderedPage(cost_table(spent, "experiment").aligned(), [asdict(one) for one in spent])
     path = args.data / "sweep" / "sweep.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make sweep")
     known = read_json(path)
     records, seeds = known["points"], known["seeds"]
     costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
-    columns = _columns(records, seeds) + [_of_cost(column, costs) for column in cost_columns(mean=True)[1:]]
+    columns = [*_columns(records, seeds), *_cost_columns(lambda one: costs[one["name"]], mean=True)]
     lines = [Table(columns, records).aligned()]
     if "study" in known:
         lines += ["", Table(_trial_columns(known["study"]), known["study"]["trials"]).aligned(), ""]
@@ -100,6 +99,38 @@ def show(args: argparse.Namespace) -> RenderedPage:
         lines += [f"{PolicyName(one['name'], int(seed))} failed: {why}" for seed, why in one["failures"].items()]
     with_costs = [{**one, "cost": asdict(cost) if (cost := costs[one["name"]]) else None} for one in records]
     return RenderedPage("\n".join(lines), {**known, "points": with_costs})
+
+
+def render_costs(costs: Sequence[Cost]) -> str:
+    """The page of what every point cost on this machine, which differs from run to run."""
+    return render("sweep_cost.html.jinja", costs=cost_table(costs, "point"))
+
+
+def cost_table(costs: Sequence[Cost], what: str) -> Table:
+    """Costs of points or experiments, all trainings together."""
+    columns = [text_column(what, lambda one: one.name), count_column("trainings", lambda one: one.trainings)]
+    return Table([*columns, *_cost_columns(lambda one: one, mean=False)], costs)
+
+
+def _cost_columns(cost_of: Callable[[Any], Cost | None], mean: bool) -> list[Column]:
+    """Evaluations, compiles, share of the trees and minutes; means over the trainings, or sums."""
+
+    def column(title: str, value: Callable[[Cost], float], digits: int = 0, counted: bool = False) -> Column:
+        def cell(row: Any, style: Style) -> str:
+            one = cost_of(row)
+            if one is None:
+                return style.none
+            least = "" if one.complete or counted else "≥ "
+            return f"{least}{value(one) / (one.trainings if mean else 1):,.{digits}f}"
+
+        return Column(title, cell)
+
+    return [
+        *([] if mean else [column("evaluations", lambda one: one.evaluations, counted=True)]),
+        column("compiles", lambda one: one.compiles),
+        Column("by trees", lambda row, style: style.share(one.saved if (one := cost_of(row)) else None)),
+        column("minutes", lambda one: one.seconds / 60, 1),
+    ]
 
 
 def point_records(points: Sequence[Point], digits: int = 4) -> list[Row]:
@@ -125,11 +156,7 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[Row]:
 def study_record(
     settings: Settings, folder: Path, asked: Sequence[RowView], sweep: Sweep, points: Sequence[Point]
 ) -> Row:
-    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
-
-    Args:
-        folder: with ``policies``.
-    """
+    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is."""
     config, told = settings.section("sweep", SweepConfig), trials_from_points(folder, asked, sweep, points)
     by_name = {one.training.name: one for one in points}
     return {
@@ -208,15 +235,15 @@ def _progress(study: RowView) -> go.Figure:
     hover = [", ".join(f"{key} {value}" for key, value in one["settings"].items()) for one in done]
     best, shape = list(itertools.accumulate(gains, max)), {"line": {"shape": "hv"}, "mode": "lines"}
     series = [
-        figures.Series("trial", numbers, gains, hover, 0, "%{x}: %{y:+.2f} %<br>%{text}"),
-        figures.Series("best so far", numbers, best, colour=1, style=shape),
+        Series("trial", numbers, gains, hover, 0, "%{x}: %{y:+.2f} %<br>%{text}"),
+        Series("best so far", numbers, best, colour=1, style=shape),
     ]
     for colour, state in ((2, "pruned"), (3, "failed")):
         if places := [one["trial"] for one in study["trials"] if one["state"] == state]:
             y, mark = [min(gains, default=0.0)] * len(places), {"marker": {"symbol": "x", "size": 9}}
-            series.append(figures.Series(state, places, y, colour=colour, style=mark))
+            series.append(Series(state, places, y, colour=colour, style=mark))
     x_axis = {"title": "trial", "rangemode": "tozero"}
-    return figures.chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
+    return chart(series, x_axis, {"title": "gain, validation (%)"}, marks="markers", zero=(None, 0))
 
 
 def _keys(records: Sequence[RowView]) -> list[str]:
@@ -260,31 +287,28 @@ def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
     ]
 
 
-def _of_cost(column: Column, costs: Mapping[str, Cost | None]) -> Column:
-    """A column about costs for records of points; a dash where there is none."""
-
-    def cell(one: RowView, style: Style) -> str:
-        cost = costs[one["name"]]
-        return style.none if cost is None else column.cell(cost, style)
-
-    return Column(column.title, cell)
-
-
 def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.Figure | None:
     """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed."""
     shown = [point for point in points if point.rows]
     if not shown:
         return None
-    if len(keys) > 1:
-        columns: dict[str, Sequence[Any]] = {
-            "task": [point.training.task for point in shown],
-            "learner": [point.training.learner for point in shown],
-            **{key: _places(shown, key, in_ranges) for key in keys},
-        }
-        splits = [split for split in SPLITS if any(split in point.rows for point in shown)]
-        gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in splits}
-        return figures.parallel({**columns, **gains}, "gain, validation (%)")
-    key = keys[0] if keys else ""
+    if len(keys) < 2:
+        return _gains_over(keys[0] if keys else "", shown, in_ranges)
+    columns: dict[str, Sequence[Any]] = {
+        "task": [point.training.task for point in shown],
+        "learner": [point.training.learner for point in shown],
+    }
+    for key in keys:  # at words, or at numbers where these are drawn from a range
+        values = [point.training.settings.get(key) for point in shown]
+        numeric = in_ranges and all(map(_is_number, values))
+        columns[key] = [float(value) for value in values if value is not None] if numeric else _places(shown, key)
+    splits = [split for split in SPLITS if any(split in point.rows for point in shown)]
+    gains = {f"gain, {split} (%)": [100.0 * (point.gain(split) or 0.0) for point in shown] for split in splits}
+    return parallel({**columns, **gains}, "gain, validation (%)")
+
+
+def _gains_over(key: str, shown: list[Point], in_ranges: bool) -> go.Figure:
+    """Gain over one setting, a line for each task, learner and split; small marks are single seeds."""
     numbers = [value for point in shown for value in point.training.settings.values()]
     plain = bool(numbers) and all(map(_is_number, numbers))
     if in_ranges and plain:
@@ -296,24 +320,17 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
     for (i, (name, members)), (split, (dash, symbol)) in itertools.product(enumerate(groups.items()), _MARKS.items()):
         if all(split not in point.rows for point in members):
             continue
-        line = {"color": figures.style_of(i)["color"], "dash": dash}
+        line = {"color": style_of(i)["color"], "dash": dash}
         if key and key not in members[0].training.settings:  # the same whatever was swept
             everywhere.append((f"{name}, {split}", 100.0 * (members[0].gain(split) or 0.0), line))
             continue
-        places = [point.training.settings[key] if plain else _place(point, key) for point in members]
+        places = [point.training.settings[key] for point in members] if plain else _places(members, key)
         compared = [one for point in members if (one := point.on(split))]
-        series.append(
-            figures.Series(
-                f"{name}, {split}",
-                places,
-                [None if one.geomean.value is None else 100.0 * one.geomean.value for one in compared],
-                [f"{one.num_compared} compared" for one in compared],
-                i,
-                "%{x}: %{y:+.2f} %<br>%{text}",
-                {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}},
-                [one.geomean for one in compared],
-            )
-        )
+        gains = [one.geomean for one in compared]
+        means = [None if gain.value is None else 100.0 * gain.value for gain in gains]
+        marks = {"line": {**line, "width": 2.5}, "marker": {"size": 9, "color": line["color"]}}
+        notes, hover = [f"{one.num_compared} compared" for one in compared], "%{x}: %{y:+.2f} %<br>%{text}"
+        series.append(Series(f"{name}, {split}", places, means, notes, i, hover, marks, gains))
         seeds = [
             (place, 100.0 * gain)
             for place, point in zip(places, members, strict=True)
@@ -324,12 +341,12 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
             mark = {"size": 6, "color": line["color"], "symbol": symbol}
             style = {"mode": "markers", "showlegend": False, "marker": mark, "line": None}
             x, y = zip(*seeds, strict=True)
-            series.append(figures.Series(f"{name}, {split}, seeds", x, y, style=style))
-    wide = plain and min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
-    axis: Row = {"title": key, "type": "log" if wide else "linear" if plain else "category"}
+            series.append(Series(f"{name}, {split}, seeds", x, y, style=style))
+    axis: Row = {"title": key, "type": "category"}
     if plain:
-        axis |= {"tickvals": sorted(set(numbers)), "ticktext": [f"{value:g}" for value in sorted(set(numbers))]}
-    figure = figures.chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))
+        ticks, wide = sorted(set(numbers)), min(numbers) > 0 and max(numbers) >= 10 * min(numbers)
+        axis |= {"type": "log" if wide else "linear", "tickvals": ticks, "ticktext": [f"{one:g}" for one in ticks]}
+    figure = chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))
     for label, gain, line in everywhere:
         figure.add_hline(y=gain, line={**line, "width": 2}, annotation_text=label)
     return figure
@@ -339,6 +356,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+def _places(points: Sequence[Point], key: str) -> list[str]:
+    """Where points stand on the axis of a setting."""
+    return [str(point.training.settings.get(key, point.training.learner)) for point in points]
+
+
 def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.Figure | None:
     """Reward on the validation modules over the compiles asked for, all trainings; None if none was validated."""
     series = []
@@ -346,21 +368,6 @@ def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.F
         for policy, curve in curves.items():
             x, y = curve.points("evaluations", "validation_reward", 100.0)
             if policy.learner == point.training.name and x and x[-1]:
-                series.append(figures.Series(f"{point.label}, seed {policy.seed}", x, y, colour=i))
-    if not series:
-        return None
+                series.append(Series(f"{point.label}, seed {policy.seed}", x, y, colour=i))
     x_axis, y_axis = {"title": "compiles asked for", "rangemode": "tozero"}, {"title": "validation reward (%)"}
-    return figures.chart(series, x_axis, y_axis, 460, "lines+markers", zero=(None, 0))
-
-
-def _places(points: Sequence[Point], key: str, in_ranges: bool) -> list[Any]:
-    """Where points stand on the axis of a setting: at words, or at numbers where these are drawn from a range."""
-    values = [point.training.settings.get(key) for point in points]
-    if in_ranges and all(map(_is_number, values)):
-        return [float(value) for value in values if value is not None]
-    return [_place(point, key) for point in points]
-
-
-def _place(point: Point, key: str) -> str:
-    """Where a point stands on the axis of a setting."""
-    return str(point.training.settings.get(key, point.training.learner))
+    return chart(series, x_axis, y_axis, 460, "lines+markers", zero=(None, 0)) if series else None

@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.artifacts import HEADROOM, PROGRAMS, SCORES, write_rows
 from mlgo.base.files import write_json
 from mlgo.objects.measures import get_measure
-from mlgo.report.overview import summarise
+from mlgo.report.headline_page import summarise
 from tests.compare.test_executed import ROWS
 
 

@@ -29,7 +29,7 @@ def test_without_plain_compile_there_is_no_ratio(tmp_path):
     assert (tmp_path / "compile_time.html").exists()
 
 
-def test_nothing_timed_is_said(tmp_path):
+def test_nothing_timed_is_reported(tmp_path):
     table = read_timings(tmp_path / "none")
     assert table.num_rows == 0
     write_compile_times(tmp_path, table)
@@ -37,13 +37,10 @@ def test_nothing_timed_is_said(tmp_path):
     assert (tmp_path / "compile_time.json").read_text() == "{}\n"
 
 
-def test_all_folders_are_read(tmp_path):
+def test_all_folders_are_read_and_damaged_files_named(tmp_path):
     for path in ("baseline/p.parquet", "evaluation/es-s0.parquet"):
         write_rows(tmp_path / path, timings(("a", path, 1.0)).to_pylist(), TIMINGS, {"path": path})
     assert read_timings(tmp_path)["advisor"].to_pylist() == ["baseline/p.parquet", "evaluation/es-s0.parquet"]
-
-
-def test_damaged_file_is_an_error(tmp_path):
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(ArtifactError, match="not a readable Parquet"):
         read_timings(tmp_path)

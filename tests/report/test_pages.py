@@ -50,18 +50,10 @@ def test_ratios():
     assert (PLAIN.ratio(Gain(0.99)), PLAIN.ratio(Gain())) == ("0.9900", "-")
 
 
-def test_rank_and_probability():
+def test_ranks_probabilities_counts_and_shares():
     assert [HTML.rank(one) for one in (None, 0.8, -1.0)] == ["\N{EN DASH}", "0.80", "\N{MINUS SIGN}1.00"]
-    assert [HTML.probability(p) for p in (None, 1.0, 0.0316, 2e-4, 1e-9)] == [
-        "\N{EN DASH}",
-        "1",
-        "0.032",
-        "0.0002",
-        "<0.0001",
-    ]
-
-
-def test_count_and_share():
+    found = [HTML.probability(p) for p in (None, 1.0, 0.0316, 2e-4, 1e-9)]
+    assert found == ["\N{EN DASH}", "1", "0.032", "0.0002", "<0.0001"]
     assert HTML.count(1234567) == "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"
     assert HTML.share(0.1234) == "12.3\N{NO-BREAK SPACE}%"
 

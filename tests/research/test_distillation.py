@@ -81,14 +81,9 @@ def test_questions_of_a_trace():
     scaling = Normalisation(("b", "a"), np.zeros(2, np.float32), np.ones(2, np.float32))
     teacher = Policy(TASK, scaling, Architecture((2, 1)), np.array([-1, 1, 0], np.float32))  # yes where a > b
     key = {"module": "m.c", "context": "", "step": 0}
-    trace = pa.Table.from_pylist(
-        [
-            {"project": "p", **key, "a": 3, "b": 1, "answer": 0},
-            {"project": "q", **key, "a": 1, "b": 3, "answer": 1},
-            {"project": "r", **key, "a": 9, "b": 8, "answer": 1},
-        ],
-        schema=trace_schema(["a", "b"]),
-    )
+    rows = [("p", 3, 1, 0), ("q", 1, 3, 1), ("r", 9, 8, 1)]
+    records = [{**key, "project": project, "a": a, "b": b, "answer": answer} for project, a, b, answer in rows]
+    trace = pa.Table.from_pylist(records, schema=trace_schema(["a", "b"]))
     found = taught_questions(teacher, trace, {"p", "q"})
     assert found.values.tolist() == [[1, 3], [3, 1]]
     assert found.logits.tolist() == pytest.approx([np.log(2), -np.log(2)])

@@ -50,15 +50,14 @@ def test_each_flip_is_the_compile_with_that_answer(toolchain, task, settings, bi
     regression = Regression(MODULE, heuristic.scores["text_bytes"], policy.scores["text_bytes"])
     assert policy.scores["text_bytes"] > heuristic.scores["text_bytes"]
     with CompileHost(toolchain, task.name, settings, 1) as host:
-        (found,) = explain_regressions(
-            host, task, quirks, always, [regression], {MODULE.key: path}, "text_bytes", max_flips=20
-        )
-        (one,) = explain_regressions(
-            host, task, quirks, always, [regression], {MODULE.key: path}, "text_bytes", max_flips=1
-        )
-        stale = replace(regression, policy_bytes=policy.scores["text_bytes"] + 1)
+
+        def explained(regression, max_flips):
+            bitcodes = {MODULE.key: path}
+            return explain_regressions(host, task, quirks, always, [regression], bitcodes, "text_bytes", max_flips)
+
+        (found,), (one,) = explained(regression, 20), explained(regression, 1)
         with pytest.raises(ArtifactError, match="run the evaluate stage again"):
-            explain_regressions(host, task, quirks, always, [stale], {MODULE.key: path}, "text_bytes", 1)
+            explained(replace(regression, policy_bytes=policy.scores["text_bytes"] + 1), 1)
     # The heuristic inlines the only call of ``once`` and none of the three of ``often``; but once two of these are
     # inlined, the third is the only call left, and it would do as the policy does.
     assert (found.num_questions, found.num_differing, len(found.flips)) == (4, 2, 2)

@@ -27,14 +27,9 @@ def test_what_the_inliner_asks_about_the_file_as_it_stands(folder):
     assert "callee_basic_block_count: 3: not found" in found["wrong.ll"][1]
 
 
-def test_eviction(folder):
-    (folder / "inline.ll").write_text(EVICT)
-    assert outcomes(folder) == {"inline.ll": ("passed", "")}
-
-
-@pytest.mark.slow
-def test_priority(folder):
-    (folder / "inline.ll").write_text(PRIORITY)
+@pytest.mark.parametrize("text", [EVICT, pytest.param(PRIORITY, marks=pytest.mark.slow)])
+def test_register_allocation(folder, text):
+    (folder / "inline.ll").write_text(text)
     assert outcomes(folder) == {"inline.ll": ("passed", "")}
 
 
@@ -97,14 +92,10 @@ def test_lines_by_hand(tmp_path):
         "; RUN: cp %S/../up/log_reader.py %t.d\n; RUN: %{a} | \\\n; RUN:   cat 5%%\n// RUN: %python\n"
     )
     commands = commands_of(tmp_path / "t.ll", text, tmp_path / "o", tmp_path / "host")
-    assert commands[:2] == [
-        f"cp {tmp_path}/host/log_reader.py {tmp_path}/o.d",
-        f"opt -x {tmp_path}/t.ll | cat 5%",
-    ]
+    assert commands[:2] == [f"cp {tmp_path}/host/log_reader.py {tmp_path}/o.d", f"opt -x {tmp_path}/t.ll | cat 5%"]
 
 
-def test_folders_without_tests(tmp_path, folder):
-    with pytest.raises(LitError, match="is no folder"):
-        run_tests(tmp_path / "none", "auto", None)
-    with pytest.raises(LitError, match="interactive-channel-base="):
-        run_tests(folder / "Inputs", "auto", None)
+@pytest.mark.parametrize(("name", "message"), [("none", "is no folder"), ("Inputs", "interactive-channel-base=")])
+def test_folders_without_tests(folder, name, message):
+    with pytest.raises(LitError, match=message):
+        run_tests(folder / name, "auto", None)

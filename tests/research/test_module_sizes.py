@@ -6,7 +6,7 @@ import pytest
 from mlgo.base.artifacts import RESULTS
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.errors import ArtifactError
-from mlgo.research.module_sizes import BOUNDS, compare_by_size
+from mlgo.research.learner_gains import BOUNDS, compare_by_size
 from tests.compare.conftest import result_row
 
 
@@ -22,16 +22,11 @@ def results(*rows, split="validation"):
 
 
 def test_totals_by_class_over_all_seeds():
-    table = results(
-        ("es", 0, "tiny.c", 1_000, 900),  # the bound belongs to the class below it
-        ("es", 0, "small.c", 1_001, 1_001),
-        ("es", 0, "large.c", 100_000, 150_000),
-        ("es", 0, "huge.c", 100_001, 200_002),
-        ("es", 1, "tiny.c", 1_000, 800),
-        ("es", 1, "small.c", 1_001, 1_001),
-        ("es", 1, "large.c", 100_000, 50_000),
-        ("es", 1, "huge.c", 100_001, 100_001),
-    )
+    sizes = {  # under the heuristic, under each seed; a bound belongs to the class below it
+        **{"tiny.c": (1_000, 900, 800), "small.c": (1_001, 1_001, 1_001)},
+        **{"large.c": (100_000, 150_000, 50_000), "huge.c": (100_001, 200_002, 100_001)},
+    }
+    table = results(*(("es", seed, name, one[0], one[1 + seed]) for seed in (0, 1) for name, one in sizes.items()))
     rows = compare_by_size(table, None, "text_bytes", POINTS_ONLY)
     found = {row.scope: row.by("text_bytes").total.value for row in rows}
     assert list(found) == ["up to 1,000", "1,001 to 3,000", "30,001 to 100,000", "over 100,000"]

@@ -119,15 +119,15 @@ def test_means_over_seeds_best_first(data):
     assert bc.complete
 
 
-def test_the_other_measure(data):
+def test_the_other_measure_and_that_what_ships_ranks_not_objects(data):
     es, _ = read(data, measure="exec_bytes")
     assert es.comparisons["c++"].geomean.value == pytest.approx(1 - sqrt(0.995 * 0.992))
     assert es.ships.total.value == pytest.approx(165 / 12_000)
-
-
-def test_what_ships_ranks_not_objects(data):
     write_shipped(data, LINKED_TEXT | {"bc-s0": 9_700})
     assert [one.learner for one in read(data)] == ["bc", "es"]
+    write_shipped(data, LINKED_TEXT | {"es-s0": None})  # programs that could not be linked leave no mean
+    bc, es = read(data)
+    assert (bc.learner, es.ships.total) == ("bc", Gain(None, None, None))
 
 
 def test_tasks_that_choose_among_candidates(data):
@@ -148,23 +148,14 @@ def test_tasks_that_choose_among_candidates(data):
     assert es.whole.geomean.value == pytest.approx(1 - 2 ** (1 / 6))
 
 
-def test_seeds_of_different_compilers_are_refused(data):
-    write_json(data / "policies/es-s1/policy.json", {"provenance": {"compiler_sha256": "ab"}})
-    with pytest.raises(ArtifactError, match="es-s0 and es-s1 were trained on different inputs: another compiler"):
-        read(data)
-
-
-def test_a_killed_session_is_told(data):
+def test_a_killed_session_is_reported_and_seeds_of_different_compilers_are_refused(data):
     path = cost_path(data / "work", "es-s1")
     write_json(path, read_json(path) | {"complete": False})
     es, bc = read(data)
     assert (es.complete, bc.complete) == (False, True)
-
-
-def test_programs_that_could_not_be_linked_leave_no_mean(data):
-    write_shipped(data, LINKED_TEXT | {"es-s0": None})
-    bc, es = read(data)
-    assert (bc.learner, es.ships.total) == ("bc", Gain(None, None, None))
+    write_json(data / "policies/es-s1/policy.json", {"provenance": {"compiler_sha256": "ab"}})
+    with pytest.raises(ArtifactError, match="es-s0 and es-s1 were trained on different inputs: another compiler"):
+        read(data)
 
 
 def test_the_command_trains_all_seeds(data):

@@ -27,15 +27,16 @@ STUDY = {"sampler": "tpe", "ranges": {key: one.model_dump() for key, one in RANG
 def past(count: int) -> list[Trial]:
     """Trials that gain more the smaller the step size; every third was pruned."""
     asked = choose(RANGES, (), count, count, 0)
-    return [
-        Trial(one, "pruned", None, {0: {0: 0.0, 1: -one["es.step_size"]}})
-        if i % 3 == 2
-        else Trial(one, "complete", -one["es.step_size"], {0: {0: 0.0, 1: -one["es.step_size"]}})
-        for i, one in enumerate(asked)
-    ]
+    outcomes = (("pruned", None) if i % 3 == 2 else ("complete", -one["es.step_size"]) for i, one in enumerate(asked))
+    rewards = [{0: {0: 0.0, 1: -one["es.step_size"]}} for one in asked]
+    return [Trial(one, *outcome, reward) for one, outcome, reward in zip(asked, outcomes, rewards, strict=True)]
 
 
-def test_trials_follow_from_the_past_alone():
+def test_trials_follow_from_the_past_alone_and_go_where_the_gain_is():
+    told = past(24)
+    batch = choose(RANGES, told, 8, 4, 0)
+    middle = sorted(one.settings["es.step_size"] for one in told)[12]
+    assert sum(one["es.step_size"] < middle for one in batch) >= 7
     told = past(8)
     batch = choose(RANGES, told, 3, 4, 0)
     assert choose(RANGES, told, 3, 4, 0) == batch
@@ -50,13 +51,6 @@ def test_what_is_chosen_lies_in_its_range():
         assert float(f"{one.settings['es.step_size']:.4g}") == one.settings["es.step_size"]
         assert one.settings["es.pairs"] in range(2, 17)
         assert one.settings["es.start"] in ("bc", "marginal")
-
-
-def test_trials_go_where_the_gain_is():
-    told = past(24)
-    chosen = choose(RANGES, told, 8, 4, 0)
-    middle = sorted(one.settings["es.step_size"] for one in told)[12]
-    assert sum(one["es.step_size"] < middle for one in chosen) >= 7
 
 
 def test_limits_are_those_of_optunas_own_pruner():
@@ -154,10 +148,7 @@ def test_without_optuna_one_message_says_what_to_install(monkeypatch):
         ({"ranges": {"es.start": {"choices": []}}}, "sweep.ranges.es.start.choices: list should have at least 1 item"),
         ({"ranges": {"es.stepsize": {"low": 0.1, "high": 1}}}, "sweep.ranges: unknown setting 'es.stepsize'"),
         ({"ranges": {"es.step_size": {"low": -0.1, "high": 1}}}, "es.step_size: input should be greater than 0"),
-        (
-            {"ranges": {"ppo.epochs": {"low": 1, "high": 4}}},
-            "sweep.ranges: ppo.epochs is read by none of sweep.learners",
-        ),
+        ({"ranges": {"ppo.epochs": {"low": 1, "high": 4}}}, "sweep.ranges: ppo.epochs is read by none of sweep.learn"),
         ({"ranges": {"train.seeds": {"choices": [[0]]}}}, "train.seeds cannot be swept"),
         ({"trials": 0}, "sweep.trials: input should be greater than or equal to 1, got 0"),
         ({"points": {"es.step_size": [0.1]}}, "a study takes sweep.ranges"),

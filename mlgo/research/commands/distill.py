@@ -175,7 +175,8 @@ mlgo distill data/released/marginal-s0 --leaves 64 -o data/policies/tree64-s0 --
 mlgo distill data/policies/marginal-s0 --corpus other/corpus --trace other/baseline/trace.parquet -o tree-s0
 then: mlgo evaluate --policy data/policies/tree-s0 --corpus data/corpus --split validation
 """
-_FITTED, _HELD_OUT = "train", "validation"
+_SPLITS = ("train", "validation")
+"""Of projects that are fitted, and of those held out."""
 
 
 def add_parser(commands: Any) -> None:
@@ -189,7 +190,7 @@ def add_parser(commands: Any) -> None:
         type=Path,
         default=Path("data/corpus"),
         metavar="DIR",
-        help=f"says which projects are fitted ({_FITTED}) and which are held out ({_HELD_OUT}) (default: %(default)s)",
+        help="says which projects are fitted ({}) and which are held out ({}) (default: %(default)s)".format(*_SPLITS),
     )
     parser.add_argument("--leaves", type=_leaves, default=24, metavar="N", help="at most (default: %(default)s)")
     parser.add_argument(
@@ -204,7 +205,12 @@ def run(args: argparse.Namespace) -> None:
     teacher, trace = load_stored(args.policy, Binary), read_table(args.trace)
     if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:
         raise ConfigError(f"{args.trace} is of task {task!r}, not of {teacher.task!r}; take the trace of such a run")
-    fitted, held_out = (_projects(args.corpus, split) for split in (_FITTED, _HELD_OUT))
+    fitted, held_out = ({one.project for one in load_modules(args.corpus, splits=[split])} for split in _SPLITS)
+    for split, projects in zip(_SPLITS, (fitted, held_out), strict=True):
+        if not projects:
+            raise CorpusError(
+                f"{args.corpus} has no project in the split {split}; distill needs some to fit and some to compare"
+            )
     origin = provenance(
         algorithm="distill",
         leaves=args.leaves,
@@ -236,16 +242,6 @@ def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:
     save_policy(policy, output)
     Cpp().write(policy, rows, output / "cpp")
     return parity
-
-
-def _projects(corpus: Path, split: str) -> set[str]:
-    """Projects of a split."""
-    projects = {module.project for module in load_modules(corpus, splits=[split])}
-    if not projects:
-        raise CorpusError(
-            f"{corpus} has no project in the split {split}; distill needs some to fit and some to compare"
-        )
-    return projects
 
 
 def _sentences(fitted: Agreement, held_out: Agreement, num_projects: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import MODULES, RESULTS, read_table
+from mlgo.base.artifacts import Row, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, read_config, say
@@ -24,7 +24,7 @@ from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Binary
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.advisors import RecordedAdvisor
-from mlgo.host.tasks.task import Task, get_task, settings_for_policy
+from mlgo.host.tasks.task import Advisor, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Quirks, find_toolchain
 from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys
 from mlgo.policy.stored import load_policy
@@ -77,6 +77,7 @@ class Explanation:
     """What is known about one regression.
 
     Attributes:
+        num_differing: answers that are not the heuristic's.
         flips: those that were tried, the one that saves most first.
         together_bytes: size after all of them at once minus size under the policy; None when that compile failed.
             What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
@@ -129,98 +130,74 @@ def explain_regressions(
     surest, those with the largest absolute logit, are taken.
     """
     keys = [one.module.key for one in regressions]
-    jobs = [
-        CompileJob(key, bitcode[key], policy, with_heuristic_feature=not quirks.default_hides_a_feature, record=True)
-        for key in keys
+
+    def compiled(advisors: Iterable[Advisor], with_heuristic_feature: bool) -> list[CompileResult]:
+        jobs = [
+            CompileJob(key, bitcode[key], one, with_heuristic_feature=with_heuristic_feature, record=True)
+            for key, one in zip(keys, advisors, strict=True)
+        ]
+        outcomes = dict(zip(keys, host.compile_all(jobs), strict=True))
+        for key, outcome in outcomes.items():
+            if outcome.result is None:
+                raise ArtifactError(f"{key} does not compile any more: {outcome.reason}")
+        return [outcome.result for outcome in outcomes.values() if outcome.result]
+
+    results = compiled([policy] * len(keys), not quirks.default_hides_a_feature)
+    for one, result in zip(regressions, results, strict=True):
+        if result.score(objective) != one.policy_bytes:  # the wrong thing would be explained
+            raise ArtifactError(
+                f"{one.module.key} has {result.score(objective):.0f} bytes under the policy, but the evaluation found "
+                f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
+            )
+    told = results
+    if quirks.default_hides_a_feature:
+        told = compiled([RecordedAdvisor(result.answers) for result in results], True)
+    departures = [
+        _departures(task, policy, result, _columns(same)[quirks.default_slot])
+        for result, same in zip(results, told, strict=True)
     ]
-    compiled = [_as_evaluated(*pair, objective) for pair in zip(regressions, host.compile_all(jobs), strict=True)]
-    defaults = _default_answers(host, quirks, keys, bitcode, compiled)
-    departures = [_departures(task, policy, *pair) for pair in zip(compiled, defaults, strict=True)]
-    chosen = [sorted(flips, key=lambda flip: (-abs(flip.logit), flip.question))[:max_flips] for flips, _ in departures]
-    flip_jobs = []
-    for key, result, flips in zip(keys, compiled, chosen, strict=True):
+    jobs = []
+    for key, result, flips in zip(keys, results, departures, strict=True):
         contents = _keys(task, result)
-        singly = [{contents[flip.question]: flip.heuristic_answer} for flip in flips]
-        together = {content: answer for flip in singly for content, answer in flip.items()}
-        for answers in [*singly, together]:
-            flip_jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, task.default_features)))
-    outcomes = iter(host.compile_all(flip_jobs, "flips"))
+        singly = [{contents[flip.question]: flip.heuristic_answer} for flip in flips[:max_flips]]
+        for answers in [*singly, {content: answer for flip in singly for content, answer in flip.items()}]:
+            jobs.append(CompileJob(key, bitcode[key], OverridingAdvisor(policy, answers, task.default_features)))
+    outcomes = iter(host.compile_all(jobs, "flips"))
+
+    def change(outcome: CompileOutcome, one: Regression) -> int | None:
+        return None if outcome.result is None else int(outcome.score(objective)) - one.policy_bytes
+
     explanations = []
-    for one, result, flips, (_, num_differing) in zip(regressions, compiled, chosen, departures, strict=True):
-        done = []
-        for flip in flips:
-            outcome = next(outcomes)
-            change = _change(outcome, one.policy_bytes, objective)
-            done.append(replace(flip, change_bytes=change, failure=outcome.failure))
+    for one, result, flips in zip(regressions, results, departures, strict=True):
+        tried = [(flip, next(outcomes)) for flip in flips[:max_flips]]
+        done = [replace(flip, change_bytes=change(end, one), failure=end.failure) for flip, end in tried]
         done.sort(key=lambda flip: (flip.change_bytes is None, flip.change_bytes or 0, flip.question))
-        together_bytes = _change(next(outcomes), one.policy_bytes, objective)
-        explanations.append(Explanation(one, result.num_questions, num_differing, tuple(done), together_bytes))
+        num_differing, together = sum(flip.times for flip in flips), change(next(outcomes), one)
+        explanations.append(Explanation(one, result.num_questions, num_differing, tuple(done), together))
     return explanations
 
 
-def _compiled(key: str, outcome: CompileOutcome) -> CompileResult:
-    if outcome.result is None:
-        raise ArtifactError(f"{key} does not compile any more: {outcome.failure}: {outcome.message}")
-    return outcome.result
-
-
-def _as_evaluated(one: Regression, outcome: CompileOutcome, objective: str) -> CompileResult:
-    """The compile, if it has the size of the evaluation; else the wrong thing would be explained."""
-    result = _compiled(one.module.key, outcome)
-    if outcome.score(objective) != one.policy_bytes:
-        raise ArtifactError(
-            f"{one.module.key} has {outcome.score(objective):.0f} bytes under the policy, but the evaluation found "
-            f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
-        )
-    return result
-
-
-def _default_answers(
-    host: CompileHost,
-    quirks: Quirks,
-    keys: Sequence[str],
-    bitcode: Mapping[str, Path],
-    compiled: Sequence[CompileResult],
-) -> list[np.ndarray]:
-    """What the heuristic would have answered to each question, int64 [num_questions] for each module."""
-    if quirks.default_hides_a_feature:
-        jobs = [
-            CompileJob(key, bitcode[key], RecordedAdvisor(result.answers), with_heuristic_feature=True, record=True)
-            for key, result in zip(keys, compiled, strict=True)
-        ]
-        compiled = [_compiled(*pair) for pair in zip(keys, host.compile_all(jobs), strict=True)]
-    return [_columns(result)[quirks.default_slot] for result in compiled]
-
-
-def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> tuple[list[Departure], int]:
-    """The questions that policy and heuristic answer differently, equal ones as one; and their number."""
+def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> list[Departure]:
+    """The questions that policy and heuristic answer differently, equal ones as one, the policy's surest first."""
     asked = result.questions()
-    answers = asked.answers
-    differing = np.flatnonzero((answers != 0) != (default != 0))
     columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(asked.header)
-    shown = [name for name in SHOWN_FEATURES if name in columns]
     by_content: dict[bytes, list[int]] = {}
-    for question in differing.tolist():
+    for question in np.flatnonzero((asked.answers != 0) != (default != 0)).tolist():
         by_content.setdefault(contents[question], []).append(question)
     flips = [
         Departure(
-            first,
-            len(same),
-            int(answers[first]),
-            int(default[first] != 0),
-            float(logit(asked.observations[first].tobytes())),
-            None,
-            "",
-            {name: int(columns[name][first]) for name in shown},
+            question=first,
+            times=len(same),
+            policy_answer=int(asked.answers[first]),
+            heuristic_answer=int(default[first] != 0),
+            logit=float(logit(asked.observations[first].tobytes())),
+            change_bytes=None,
+            failure="",
+            features={name: int(columns[name][first]) for name in SHOWN_FEATURES if name in columns},
         )
-        for same in by_content.values()
-        for first in same[:1]
+        for first, same in ((questions[0], questions) for questions in by_content.values())
     ]
-    return flips, len(differing)
-
-
-def _change(outcome: CompileOutcome, policy_bytes: int, objective: str) -> int | None:
-    return None if outcome.result is None else int(outcome.score(objective)) - policy_bytes
+    return sorted(flips, key=lambda flip: (-abs(flip.logit), flip.question))
 
 
 def _keys(task: Task, result: CompileResult) -> list[bytes]:
@@ -266,57 +243,41 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print explanations or importances."""
+    name = args.policy.resolve().name
+    table = read_table(args.data / ("corpus/modules.parquet" if args.importance else "evaluation/results.parquet"))
+    split = args.split or judged_split(pc.unique(table["split"]).to_pylist())
     if args.importance:
-        _importance(args)
-    else:
-        _regressions(args)
+        folder, trace = args.policy.resolve().parent, args.data / "baseline" / "trace.parquet"
+        top = feature_importances(folder, [name], trace, table, split, read_config(args).seed)[name][: args.top]
+        head = f"{name}: share of its answers on the {split} projects that change when a feature is permuted"
+        lines = (f"  {one.feature:<40} {100 * one.changed_share:>6.2f} %" for one in top)
+        say(args, [asdict(one) for one in top], "\n".join([head, *lines]))
+        return
+    explanations, objective = _explain(args, table, split)
+    text = "\n\n".join(_text(one, objective) for one in explanations)
+    say(args, [_record(one) for one in explanations], text or f"{name} makes no {split} module larger.")
 
 
-def _importance(args: argparse.Namespace) -> None:
-    name, folder = _name(args.policy), args.policy.resolve().parent
-    modules = read_table(args.data / "corpus" / "modules.parquet", MODULES)
-    trace = args.data / "baseline" / "trace.parquet"
-    split = args.split or judged_split(pc.unique(modules["split"]).to_pylist())
-    top = feature_importances(folder, [name], trace, modules, split, read_config(args).seed)[name][: args.top]
-    head = f"{name}: share of its answers on the {split} projects that change when a feature is permuted"
-    lines = (f"  {one.feature:<40} {100 * one.changed_share:>6.2f} %" for one in top)
-    say(args, [asdict(one) for one in top], "\n".join([head, *lines]))
-
-
-def _regressions(args: argparse.Namespace) -> None:
+def _explain(args: argparse.Namespace, results: pa.Table, split: str) -> tuple[list[Explanation], str]:
+    """Explanations of the worst regressions, and what they are measured by."""
     config, policy = read_config(args), load_policy(args.policy, Binary)
     task, toolchain = get_task(policy.task), find_toolchain(config.toolchain, config.target)
     compiling = settings_for_policy(policy.features, task, config.compile)
     corpus, objective = args.data / "corpus", compiling.objective
-    results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
     copies = needed_copies(compiling, args.data / "baseline")
-    split = args.split or judged_split(pc.unique(results["split"]).to_pylist())
-    worst = worst_regressions(results, load_modules(corpus), _name(args.policy), split, objective, args.modules)
+    name, modules = args.policy.resolve().name, load_modules(corpus)
+    worst = worst_regressions(results, modules, name, split, objective, args.modules)
     with scratch_directory() as folder:
         bitcode = unpack_bitcode(corpus, [one.module for one in worst], folder)
         with CompileHost(toolchain, task.name, compiling, args.jobs, copies=copies) as host:
-            explanations = explain_regressions(
-                host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips
-            )
-    text = "\n\n".join(_text(one, objective) for one in explanations)
-    none = f"{_name(args.policy)} makes no {split} module larger."
-    say(args, [_record(one) for one in explanations], text or none)
+            found = explain_regressions(host, task, toolchain.quirks, policy, worst, bitcode, objective, args.flips)
+    return found, objective
 
 
-def _name(policy: Path) -> str:
-    return policy.resolve().name
-
-
-def _record(one: Explanation) -> dict[str, Any]:
-    return {
-        "module": one.regression.module.key,
-        "heuristic_bytes": one.regression.heuristic_bytes,
-        "policy_bytes": one.regression.policy_bytes,
-        "num_questions": one.num_questions,
-        "num_differing": one.num_differing,
-        "together_bytes": one.together_bytes,
-        "flips": [asdict(flip) for flip in one.flips],
-    }
+def _record(one: Explanation) -> Row:
+    sizes = {name: getattr(one.regression, name) for name in ("heuristic_bytes", "policy_bytes")}
+    rest = {key: value for key, value in asdict(one).items() if key not in ("regression", "flips")}
+    return {"module": one.regression.module.key, **sizes, **rest, "flips": [asdict(flip) for flip in one.flips]}
 
 
 def _text(one: Explanation, objective: str) -> str:
@@ -330,14 +291,11 @@ def _text(one: Explanation, objective: str) -> str:
         f"  {'question':>8} {'policy':>7} {'heuristic':>9} {'logit':>7} {'bytes':>7}  "
         + " ".join(f"{_TITLES[name]:>8}" for name in SHOWN_FEATURES),
     ]
-    return "\n".join([*lines, *(_line(flip) for flip in one.flips)])
-
-
-def _line(flip: Departure) -> str:
-    change = flip.failure if flip.change_bytes is None else f"{flip.change_bytes:+d}"
-    return (
-        f"  {flip.question:>8} {_WORDS[int(flip.policy_answer != 0)]:>7} {_WORDS[flip.heuristic_answer]:>9} "
-        f"{flip.logit:>+7.2f} {change:>7}  "
-        + " ".join(f"{flip.features.get(name, '-'):>8}" for name in SHOWN_FEATURES)
-        + (f"  x{flip.times}" if flip.times > 1 else "")
-    )
+    for flip in one.flips:
+        change = flip.failure if flip.change_bytes is None else f"{flip.change_bytes:+d}"
+        features = " ".join(f"{flip.features.get(name, '-'):>8}" for name in SHOWN_FEATURES)
+        lines.append(
+            f"  {flip.question:>8} {_WORDS[int(flip.policy_answer != 0)]:>7} {_WORDS[flip.heuristic_answer]:>9} "
+            f"{flip.logit:>+7.2f} {change:>7}  {features}{f'  x{flip.times}' if flip.times > 1 else ''}"
+        )
+    return "\n".join(lines)

@@ -31,6 +31,7 @@ _DEFINED = re.compile(r"%\{(\w+)\}")
 _MODULE = re.compile(rf"\S*/({'|'.join(map(re.escape, MODULES))})(?=\s|$)")
 _FEATURES = {f"{platform.machine()}-linux", f"{platform.machine()}-registered-target", "x86-registered-target"}
 _TIMEOUT_S = 600.0
+_TOOL = '#!/bin/sh\nexec "{}" -m mlgo.research.lit_standins {} "$@"\n'
 _NOT = '#!/bin/sh\n[ "$1" = --crash ] && shift\nif "$@"; then exit 1; else exit 0; fi\n'
 
 
@@ -73,20 +74,14 @@ def run_tests(
     if not any(_CHANNEL in found[path] for path in tests):
         raise LitError(f"{folder} has no .ll file with a RUN line that names {_CHANNEL}; it needs LLVM's tests")
     with scratch_directory() as scratch:
-        _make_programs(scratch, tools is None)
+        programs = {f"host/{name}": text for name, text in MODULES.items()}
+        if tools is None:  # what takes the place of LLVM's tools
+            programs |= {f"bin/{name}": _TOOL.format(sys.executable, name) for name in TOOLS} | {"bin/not": _NOT}
+        for name, text in programs.items():
+            (scratch / name).parent.mkdir(exist_ok=True)
+            (scratch / name).write_text(text)
+            (scratch / name).chmod(0o755)
         return [_run_test(path, folder, found[path], scratch, toolchain, tools) for path in progress(tests)]
-
-
-def _make_programs(scratch: Path, stand_in: bool) -> None:
-    """Write what takes the place of LLVM's tools and of its host."""
-    (scratch / "bin").mkdir()
-    texts = {name: f'#!/bin/sh\nexec "{sys.executable}" -m mlgo.research.lit_standins {name} "$@"\n' for name in TOOLS}
-    for name, text in {**texts, "not": _NOT}.items() if stand_in else ():
-        (scratch / "bin" / name).write_text(text)
-        (scratch / "bin" / name).chmod(0o755)
-    (scratch / "host").mkdir()
-    for name, text in MODULES.items():
-        (scratch / "host" / name).write_text(text)
 
 
 def _run_test(path: Path, folder: Path, text: str, scratch: Path, toolchain: str, tools: Path | None) -> Tested:
@@ -141,20 +136,8 @@ def script(path: Path, text: str, temporary: Path, host: Path) -> list[str]:
 
 def _lines(text: str, keyword: str) -> list[str]:
     """What stands behind a keyword, continued lines joined."""
-    found: list[str] = []
-    goes_on = False
-    for match in _KEYWORD.finditer(text):
-        if match[1] != keyword:
-            continue
-        line = match[2].strip()
-        if goes_on:
-            found[-1] += line
-        else:
-            found.append(line)
-        goes_on = line.endswith("\\")
-        if goes_on:
-            found[-1] = found[-1][:-1].rstrip() + " "
-    return found
+    found = "".join(f"{match[2].strip()}\n" for match in _KEYWORD.finditer(text) if match[1] == keyword)
+    return re.sub(r"[ \t]*\\\n", " ", found).splitlines()
 
 
 _EXAMPLES = """
