@@ -31,8 +31,7 @@ from mlgo.learn.cloning import CloneData
 from mlgo.learn.dataset import MOST_QUESTIONS
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.evidence import CompileFile, Evidence
-from mlgo.learn.marginal.fit import as_costs
-from mlgo.learn.marginal.loop import fit_members
+from mlgo.learn.marginal.fit import CostFitter, as_costs
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture
 
@@ -93,7 +92,7 @@ def bench_fit(scale: int, questions: np.ndarray, config: MarginalConfig, folder:
             compiles = _compiles(key, int(rng.choice(questions)), 1 + config.compiles, pool, rng)
             evidence[key] = Evidence(compiles[0].score, ())
             for one in compiles:
-                evidence[key] = evidence[key].add(file.keep(one))
+                evidence[key] = evidence[key].add(file.store(one))
                 num_inlined += len(one.inputs)
         num_anchors = min(MOST_QUESTIONS, scale * int(np.minimum(questions, 1000).sum()))
         answers = (rng.random(num_anchors) < _INLINED).astype(np.float32)
@@ -107,7 +106,7 @@ def bench_fit(scale: int, questions: np.ndarray, config: MarginalConfig, folder:
         )
         known, began = _peak_mb(), time.perf_counter()
         one_epoch = config.model_copy(update={"max_epochs": 1})
-        fit_members(costs, shape, evidence, file, heuristic, one_epoch, 0, 0, workers)
+        CostFitter(shape, heuristic, file, one_epoch, 0).fit_members(costs, evidence, 0, workers)
         seconds = time.perf_counter() - began
         num_compiles = sum(len(one.compiles) for one in evidence.values())
         return FitCost(

@@ -125,6 +125,7 @@ class Learner(Protocol):
 
     def start(self, config: Mapping[str, Any]) -> str | None:
         """Learner whose policy it goes on from, by a whole configuration as plain values; None for none."""
+        return None
 
     def train(self, context: Any) -> Any:
         """Train one policy: takes a `mlgo.learn.context.TrainContext`, gives a `mlgo.learn.base.Trained`."""

@@ -15,12 +15,10 @@ class Trajectory:
     """Questions and answers of one compile, or of one of its functions, and what they were worth.
 
     Attributes:
-        module: its key.
         inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 or float32 [num_questions].
-        reward: relative reward, see `Episode.reward`.
         credit: functions of the decisions and their sizes, where they were asked for.
-        function: symbol, where each function is judged by itself; else empty.
+        function: symbol, where functions are judged separately; else empty.
         source: what the answers come from.
     """
 
@@ -40,11 +38,7 @@ class Trajectory:
 
 @dataclass(frozen=True)
 class SampledCompile:
-    """A compile under answers that were drawn with a policy's probabilities.
-
-    Attributes:
-        episodes: the module as a whole, or its functions that were asked about.
-    """
+    """A compile under answers drawn with a policy's probabilities: the module as a whole, or its functions."""
 
     reward: float
     episodes: tuple[Trajectory, ...]
@@ -69,16 +63,16 @@ class State:
         """Steps done."""
         return len(self.history) - 1
 
-    def validated(self, candidate: np.ndarray, reward: float, num_compiles: int = 0) -> Self:
+    def validated(self, candidate: np.ndarray, rewards: np.ndarray) -> Self:
         """Note what the last step has led to, and keep it where it beats all before.
 
         Args:
             candidate: as `best`.
-            reward: of the candidate, on the validation instances.
-            num_compiles: what the validation took.
+            rewards: of the candidate on the validation instances, a compile each.
         """
         *before, last = self.history
-        last = {**last, "evaluations": last["evaluations"] + num_compiles, "validation_reward": reward}
+        reward = float(rewards.mean())
+        last = {**last, "evaluations": last["evaluations"] + len(rewards), "validation_reward": reward}
         state = replace(self, history=(*before, last))
         return replace(state, best=candidate, best_reward=reward) if reward > self.best_reward else state
 
@@ -94,15 +88,12 @@ def run_steps(
     validated: Callable[[AnyState], AnyState] = lambda state: state,
     validate_every: int = 1,
 ) -> AnyState:
-    """Do steps until there are so many; validate after every few of them, and after the last.
+    """Do steps until there are so many in all; validate after every few of them, and after the last.
 
     Args:
         state: where to begin, or to go on.
-        total: steps in all.
-        step: makes the next state.
         after: called with each new state, for checkpoints and logs.
         validated: validates a state, see `State.validated`; left out where steps validate.
-        validate_every: steps between two validations.
     """
     while state.done < total:
         state = step(state)
@@ -133,12 +124,7 @@ def successful(asked: Sequence[Compiled | None], learner: str, step: str) -> lis
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training leaves.
-
-    Attributes:
-        policy: of the context's kind, see `TrainContext.start`; the context adds the provenance.
-        facts: of the provenance, those that are known only now, as plain JSON values.
-    """
+    """What a training leaves; ``facts`` of the provenance are those that are known only now, as plain JSON values."""
 
     policy: Any
     history: Sequence[dict[str, Any]]
@@ -147,7 +133,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Functions:
-    """What compiles of one module tell of its functions.
+    """Functions of several compiles of one module: how large each is, and what its disappearance saves.
 
     A function that no compile's object has tells nothing. One that the optimizer has renamed or split off
     (``f.llvm.123``, ``f.part.0``) has a name, and so a column, of its own.
@@ -158,34 +144,34 @@ class Functions:
         gone: float64 [num_compiles, num_functions], minus the mean of the function's known sizes where it is gone,
             else 0.
         asked: bool [num_compiles, num_functions], where it is known whether the function is gone.
-        callers: column of the function that has the call, int64 [num_questions] for each compile that tells.
+        callers, callees: columns of the functions of each call, int64 [num_questions] by number of the compile, for
+            compiles that tell their functions.
     """
 
     sizes: np.ndarray
     present: np.ndarray
     gone: np.ndarray
     asked: np.ndarray
-    callers: tuple[np.ndarray | None, ...]
-    callees: tuple[np.ndarray | None, ...]
+    callers: Mapping[int, np.ndarray]
+    callees: Mapping[int, np.ndarray]
 
 
-def side_by_side(told: Sequence[CallAttribution | None]) -> Functions:
-    """Join what the compiles of one module tell; None is a compile that tells nothing."""
-    names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in told if one is not None)]))
-    places = [None if one is None else np.searchsorted(names, one.names) for one in told]
-    sizes = np.full((len(told), len(names)), -1.0)
-    for row, one, columns in zip(sizes, told, places, strict=True):
-        if one is not None:
-            row[columns] = one.sizes
+def side_by_side(compiles: Sequence[CallAttribution | None]) -> Functions:
+    """Join the functions of compiles of one module; None for a compile that does not tell them."""
+    known = {number: one for number, one in enumerate(compiles) if one is not None}
+    names = np.unique(np.concatenate([np.zeros(0, np.uint64), *(one.names for one in known.values())]))
+    columns = {number: np.searchsorted(names, one.names) for number, one in known.items()}
+    sizes = np.full((len(compiles), len(names)), -1.0)
+    for number, one in known.items():
+        sizes[number, columns[number]] = one.sizes
     present = sizes >= 0
     num_present = present.sum(axis=0)
     mean = np.where(present, sizes, 0).sum(axis=0) / np.maximum(num_present, 1)
-    pairs = list(zip(told, places, strict=True))
     return Functions(
         sizes,
         present,
         np.where(present, 0.0, -mean),
-        (num_present > 0) & np.array([one is not None for one in told], bool)[:, None],
-        tuple(None if one is None or columns is None else columns[one.callers] for one, columns in pairs),
-        tuple(None if one is None or columns is None else columns[one.callees] for one, columns in pairs),
+        (num_present > 0) & np.isin(np.arange(len(compiles)), list(known))[:, None],
+        {number: columns[number][one.callers] for number, one in known.items()},
+        {number: columns[number][one.callees] for number, one in known.items()},
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.config import PolicyConfig
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.cloning import BCConfig, clone
@@ -14,16 +14,13 @@ from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import flatten
 
 
-class BehaviouralCloning:
+class BehaviouralCloning(Learner):
     """Clones once, without a compile of its own."""
 
     name = "bc"
     section = BCConfig
     sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "policy"), "choices": ("bc", "policy")}
     compiles: tuple[Kind, ...] = ("choices",)
-
-    def start(self, config: Mapping[str, Any]) -> str | None:
-        return None
 
     def train(self, context: ModuleContext | ChoiceContext) -> Trained:
         config: BCConfig = context.config

@@ -76,10 +76,6 @@ def _restored(value: Any, kinds: Mapping[str, type], numbers: io.BytesIO) -> Any
     return parts if what == "mapping" else kinds[what](**parts)
 
 
-Write = Callable[[Path], object]
-"""Fills the place that it is given."""
-
-
 class BackgroundSaver:
     """A queue of writes and the thread that does them, from the first of them to the end of the ``with`` block.
 
@@ -91,12 +87,10 @@ class BackgroundSaver:
         self._queued: list[Future[None]] = []
         self._executor: ThreadPoolExecutor | None = None
 
-    def save(self, path: Path, write: Write) -> None:
+    def save(self, path: Path, write: Callable[[Path], object]) -> None:
         """Queue a write; nothing happens to ``path`` before `writing_allowed`, `flush` or `close`.
 
-        Args:
-            path: file or folder.
-            write: called with ``path`` in the other thread; what it captures must not change any more.
+        ``write`` is called with ``path`` in the other thread; what it captures must not change any more.
         """
         self._raise_error()
         if self._executor is None:
@@ -141,7 +135,7 @@ class BackgroundSaver:
                 raise
             error.add_note(str(failure))  # what ended the block matters more
 
-    def _write(self, path: Path, write: Write) -> None:
+    def _write(self, path: Path, write: Callable[[Path], object]) -> None:
         self._allowed.wait()
         try:
             write(path)

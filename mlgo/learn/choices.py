@@ -13,7 +13,6 @@ from mlgo.base.artifacts import provenance
 from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
-from mlgo.errors import ConfigError
 from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
@@ -45,38 +44,25 @@ class ChoiceContext(TrainContext[EligibleUnit]):
 
     @cached_property
     def cse(self) -> CseConfig:
-        """Section ``cse``."""
         return self.section("cse", CseConfig)
 
     @cached_property
     def spec(self) -> SuperPmiSpec:
-        """The compiler."""
         return SuperPmiSpec.of(self.cse.superpmi)
-
-    @cached_property
-    def start(self) -> ChoicePolicy:
-        """The policy to go on from."""
-        if self.order.start is None:
-            raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
-        return load_choice_policy(self.order.start)
 
     @property
     def actions(self) -> ActionSpace:
-        """What a policy chooses from."""
         return SUBSET
 
     @cached_property
     def observer(self) -> Observer:
-        """What a policy sees."""
         return observer_for(self.baseline, self.cse.max_candidates)
 
     def units(self, split: str) -> list[EligibleUnit]:
-        """All units of a split."""
         return eligible_units(self.baseline, split)
 
     @cached_property
     def train(self) -> list[EligibleUnit]:
-        """Units to learn from."""
         return self.units("train")
 
     @cached_property
@@ -86,7 +72,6 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return units if most is None else sample(units, most, self.seed, "cse", "validation")
 
     def fresh(self, hidden: Sequence[int]) -> ChoicePolicy:
-        """A policy that finds all actions equal."""
         rng = generator(self.seed, "cse", "policy")
         return ChoicePolicy.fresh(self.task, self.observer, list(hidden), rng)
 
@@ -109,6 +94,9 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     @property
     def _labels(self) -> Path:
         return self.order.home / "labels/labels.parquet"
+
+    def _load(self, folder: Path) -> ChoicePolicy:
+        return load_choice_policy(folder)
 
     def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
@@ -203,13 +191,7 @@ def sampled_compiles(unit: EligibleUnit, episodes: Sequence[ChoiceEpisode]) -> l
 
 
 def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]) -> dict[str, Any]:
-    """What is watched during training, as means over the compiles that went well.
-
-    Returns:
-        ``results/vs_heuristic`` and ``results/vs_no_cse``, gains over the two baselines; ``results/better`` and
-        ``results/worse``, shares of episodes beside the heuristic; ``results/num_cse``; ``results/failed``, a
-        share of all.
-    """
+    """Figures for the log: means over the compiles that went well, and the share of all that failed."""
     pairs = [
         (unit, one)
         for unit, of_unit in zip(units, outcomes, strict=True)

@@ -63,15 +63,9 @@ class CloneResult:
 def clone(
     train: CloneData, validation: CloneData, actions: ActionSpace, hidden: list[int], config: BCConfig, seed: int
 ) -> CloneResult:
-    """Fit a network to recorded actions, stop when validation no longer improves.
+    """Fit a network to recorded actions, stop when validation, questions of other projects, no longer improves.
 
-    Args:
-        train: what to imitate.
-        validation: questions of other projects.
-        actions: says what the network's outputs mean, and with it the loss.
-        hidden: units of each hidden layer.
-        config: epochs, patience, batches, step size.
-        seed: of the initial weights and of the order of the batches.
+    The seed decides the initial weights and the order of the batches.
     """
     for data, what in ((train, "training"), (validation, "validation")):
         if not len(data.answers):
@@ -91,15 +85,8 @@ def fit_network(
 ) -> list[dict[str, float]]:
     """Fit a compiled Keras network, stop when validation no longer improves, and keep the best epoch's weights.
 
-    Args:
-        keras: what `import_keras` gave.
-        network: what to fit, to targets [num_steps, 1].
-        train: what to imitate.
-        validation: the same of other projects.
-        config: epochs, patience, batches.
-
-    Returns:
-        One record per epoch: ``epoch``, ``loss``, ``validation_loss``, and ``validation_accuracy`` where there is one.
+    Returns one record per epoch: ``epoch``, ``loss``, ``validation_loss``, and ``validation_accuracy`` where there is
+    one.
     """
     stop = keras.callbacks.EarlyStopping("val_loss", patience=config.patience, restore_best_weights=True)
     unseen = (validation.inputs, validation.answers[:, None], validation.weights)
@@ -184,13 +171,7 @@ def fit(
     The result depends on the arguments alone, not on what was fitted before.
 
     Args:
-        data: what to imitate.
-        actions: says what the network's outputs mean.
-        architecture: layer widths.
         start: float32 [num_params], where to start; None draws fresh weights.
-        epochs: passes over the data.
-        batch_size: questions per gradient step.
-        learning_rate: Adam step size.
         seed: of fresh weights and of the order of the batches, below 2^32.
     """
     if not len(data.answers):
@@ -201,12 +182,7 @@ def fit(
     if start is not None:
         network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
     network.fit(
-        data.inputs,
-        data.answers[:, None],
-        sample_weight=data.weights,
-        epochs=epochs,
-        batch_size=batch_size,
-        verbose=0,
+        data.inputs, data.answers[:, None], sample_weight=data.weights, epochs=epochs, batch_size=batch_size, verbose=0
     )
     layers = layers_of(network)
     found = Fit(flatten(layers), *measure(layers, actions, data))
@@ -216,13 +192,7 @@ def fit(
 
 
 def measure(layers: list[tuple[np.ndarray, np.ndarray]], actions: ActionSpace, data: CloneData) -> tuple[float, float]:
-    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data.
-
-    Args:
-        layers: float32 [inputs, outputs] and [outputs] of each.
-        actions: what the network's outputs mean.
-        data: questions with answers and weights.
-    """
+    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data."""
     from keras import ops
 
     found = actions.logits(lambda inputs: logits(layers, inputs)[..., None], data.inputs)

@@ -16,7 +16,7 @@ from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
 from mlgo.base.files import file_sha256
 from mlgo.base.registry import Kind, Learner
 from mlgo.base.scratch import shared_folder
-from mlgo.errors import TrialPruned
+from mlgo.errors import ConfigError, TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trained
@@ -101,12 +101,12 @@ class TrainContext(ABC, Generic[Instance]):
     @cached_property
     def config(self) -> Any:
         """The learner's own section; None where it reads none on such tasks."""
-        learner = self.order.learner
-        if learner.section is None or learner.name not in learner.sections[self.kind]:
+        learner, name = self.order.learner, self.order.learner.name
+        if learner.section is None or name not in learner.sections[self.kind]:
             return None
-        if learner.name not in self.order.settings:
-            return parse_section(learner.section, {}, f"section {learner.name}")
-        return self.order.settings.section(learner.name, learner.section)
+        if name not in self.order.settings:
+            return parse_section(learner.section, {}, f"section {name}")
+        return self.section(name, learner.section)
 
     def section(self, key: str, section: type[SectionType]) -> SectionType:
         """Another section that the learner reads."""
@@ -118,9 +118,11 @@ class TrainContext(ABC, Generic[Instance]):
         return self.kind in self.order.learner.compiles
 
     @cached_property
-    @abstractmethod
     def start(self) -> Any:
         """Policy to go on from; has ``weights`` float32 [num_params], ``architecture`` and ``with_weights``."""
+        if self.order.start is None:
+            raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
+        return self._load(self.order.start)
 
     @property
     @abstractmethod
@@ -168,6 +170,10 @@ class TrainContext(ABC, Generic[Instance]):
         Returns:
             Compiles of an instance one after another; None where one failed.
         """
+
+    @abstractmethod
+    def _load(self, folder: Path) -> Any:
+        """Load the policy to go on from."""
 
     @abstractmethod
     def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:

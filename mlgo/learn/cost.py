@@ -71,11 +71,7 @@ def recorded_cost(
     """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says.
 
     Args:
-        work: folder for what is neither in Git nor in DVC.
-        policy: name of the training.
         cost: its run and workers, and nothing spent yet.
-        counts: what counts its compiles.
-        resumed: whether an earlier session was stopped.
         started: ``time.monotonic()`` from which on its time counts; now by default.
     """
     started = time.monotonic() if started is None else started

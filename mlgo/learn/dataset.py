@@ -37,10 +37,7 @@ def question_weights(
 
     Args:
         modules: int64 [num_questions], number of each question's module, from 0.
-        answers: [num_questions].
-        weighting: what a module's total weight follows.
-        balance: whether each kind of answer gets the same total weight.
-        module_weights: float64 [num_modules], further factor of each module; 1 without it.
+        module_weights: float64 [num_modules], further factor of each module.
 
     Returns:
         float32 [num_questions]; None where all questions count the same.
@@ -85,12 +82,7 @@ def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -
 def whole_modules(
     trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """What the heuristic was asked and answered in some modules, one after another.
-
-    Yields:
-        In the order of the trace: key of the module, inputs float16 [num_questions, ...] and actions [num_questions],
-        as in an `Episode`.
-    """
+    """What the heuristic was asked and answered in some modules: key, inputs and actions as in an `Episode`."""
     check_features(normalise.features, trace.column_names, "the trace")
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
@@ -134,18 +126,13 @@ def bounded_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose at most ``max_steps`` questions of each module, reproducibly; fewer if these are more than ``most``.
 
-    Returns:
-        Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
+    Returns positions of the rows, ascending, and the number of each row's module; both int64.
     """
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     runs = [(key, list(run)) for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__)]
     counts = np.array([len(run) for _, run in runs], np.int64)
     bounds = range(1, max_steps + 1)  # the greatest that leaves at most so many in all
     bound = max(1, bisect.bisect_right(bounds, most, key=lambda bound: int(np.minimum(counts, bound).sum())))
-    chosen: list[int] = []
-    modules: list[int] = []
-    for number, (key, run) in enumerate(runs):
-        kept = sample(run, bound, seed, "clone", key)
-        chosen += kept
-        modules += [number] * len(kept)
-    return np.array(chosen, np.int64), np.array(modules, np.int64)
+    chosen = [sample(run, bound, seed, "clone", key) for key, run in runs]
+    modules = np.repeat(np.arange(len(runs)), np.minimum(counts, bound))
+    return np.array(list(itertools.chain(*chosen)), np.int64), modules

@@ -20,12 +20,7 @@ from mlgo.policy.network import flatten
 
 
 class ActionScores(BaseFeaturesExtractor):
-    """Scores every action by one network, as `mlgo.jit.policy.ChoicePolicy` does.
-
-    Args:
-        space: of `ChoiceEnv`.
-        hidden: units of each hidden layer.
-    """
+    """Scores every action by one network, as `mlgo.jit.policy.ChoicePolicy` does, in the space of `ChoiceEnv`."""
 
     def __init__(self, space: gymnasium.spaces.Dict, hidden: tuple[int, ...]) -> None:
         num_candidates, num_features = space["candidates"].shape or (0, 0)
@@ -62,11 +57,7 @@ class _ScoresAsLogits(MaskableActorCriticPolicy):
 
 
 class _Results(BaseCallback):
-    """Logs how finished episodes came out, as means since the last log.
-
-    Args:
-        done: called with the number of new steps.
-    """
+    """Logs how finished episodes came out, as means since the last log; ``done`` is called with new steps."""
 
     def __init__(self, done: Callable[[int], object]) -> None:
         super().__init__()
@@ -98,14 +89,10 @@ def train_maskable_ppo(
     tensorboard: str | None,
     done: Callable[[int], object] = lambda steps: None,
 ) -> np.ndarray:
-    """Train for some steps.
-
-    Nothing is discounted: a reward at the end belongs to all choices alike.
+    """Train for some steps; nothing is discounted: a reward at the end belongs to all choices alike.
 
     Args:
-        env: gives units and rewards.
         steps: actions, at least.
-        hidden: units of each hidden layer of the network.
         seed: of weights, actions and units.
         tensorboard: folder of logs (``results/vs_heuristic``, ``results/vs_no_cse``, ``results/better_or_worse``,
             ``results/num_cse``, ``results/invalid_choices``, beside the library's own).

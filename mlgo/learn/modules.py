@@ -14,7 +14,6 @@ from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.copies import Copies
@@ -59,29 +58,20 @@ class ModuleContext(TrainContext[ScoredModule]):
         self.corpus = order.home / "corpus"
         self._drawn: tuple[tuple[int, int], list[ScoredModule]] | None = None
 
-    @cached_property
-    def start(self) -> Policy:
-        if self.order.start is None:
-            raise ConfigError(f"learner {self.order.learner.name} goes on from a policy; name its folder with --start")
-        return load_start(self.order.start, self.baseline)
-
     @property
     def actions(self) -> ActionSpace:
         return get_task(self.task).actions
 
     @cached_property
     def compile(self) -> CompileConfig:
-        """How modules are compiled and scored."""
         return self.section("compile", CompileConfig)
 
     @cached_property
     def toolchain(self) -> Toolchain:
-        """The compiler."""
         return find_toolchain(self.order.settings.value("toolchain"), self.order.settings.value("target"))
 
     @property
     def objective(self) -> str:
-        """Which score counts."""
         return self.compile.objective
 
     @cached_property
@@ -92,12 +82,10 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def train(self) -> list[ScoredModule]:
-        """Modules to learn from."""
         return self._modules[0]
 
     @cached_property
     def validation(self) -> list[ScoredModule]:
-        """Modules that choose between policies."""
         return self._modules[1]
 
     @cached_property
@@ -134,7 +122,6 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @property
     def trace_sha256(self) -> str:
-        """Hash of the trace."""
         return file_sha256(self._trace_path)
 
     def fresh(self, hidden: Sequence[int]) -> Policy:
@@ -162,6 +149,9 @@ class ModuleContext(TrainContext[ScoredModule]):
     @cached_property
     def _copies(self) -> Copies | None:
         return needed_copies(self.compile, self.baseline)
+
+    def _load(self, folder: Path) -> Policy:
+        return load_start(folder, self.baseline)
 
     def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         learner = {"algorithm": self.order.learner.name, "seed": self.seed, **sections}

@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.files import read_json, write_text
+from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError
 
 
@@ -28,28 +29,44 @@ def write_history(path: Path, history: list[dict[str, Any]]) -> None:
     write_text(path, buffer.getvalue())
 
 
-class TensorBoardLog:
-    """Numbers and distributions of a run for TensorBoard.
+class TrainingProgress(Closing):
+    """A bar on the terminal, and numbers and distributions of a training for TensorBoard.
 
     TensorBoard's own ``summary.Writer`` knows scalars alone, so summaries go to the event file that it writes too: a
     folder must not hold two, because TensorBoard reads only the newest.
+
+    Args:
+        folder: log folder of this run; its name is shown beside the bar.
+        total: steps in all.
+        done: those that an earlier run has done.
+        unit: what a step is called.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, total: int, done: int, unit: str) -> None:
         # TensorBoard takes its own small stand-in for TensorFlow where this module exists; the real one costs seconds.
         sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
         from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
         self._writer = EventFileWriter(str(folder))
+        self._bar = tqdm(total=total, initial=done, desc=folder.name, unit=unit, disable=None)
+        self._done, self._begin = done, time.monotonic()
 
-    def add(self, record: dict[str, Any], step: int) -> None:
-        """Log all numbers of a record."""
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since this run began."""
+        return time.monotonic() - self._begin
+
+    def advance(self, step: int, record: Mapping[str, Any], **shown: Any) -> None:
+        """Move on to a step: log the numbers of its record, and show the others beside the bar."""
         from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 
         for name, value in record.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 self._add_summary(scalar_pb(name, value), step)
         self._writer.flush()
+        self._bar.update(step - self._done)
+        self._bar.set_postfix(**shown)
+        self._done = step
 
     def add_histogram(self, name: str, values: np.ndarray, step: int) -> None:
         """Log how numbers [...] are distributed; those that are not finite are left out."""
@@ -62,57 +79,13 @@ class TensorBoardLog:
 
         self._writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._writer.close()
-
-
-class TrainingProgress(TensorBoardLog):
-    """The log of one training with a bar on the terminal.
-
-    Args:
-        folder: log folder of this run; its name is shown beside the bar.
-        total: steps in all.
-        done: those that an earlier run has done.
-        unit: what a step is called.
-    """
-
-    def __init__(self, folder: Path, total: int, done: int, unit: str) -> None:
-        super().__init__(folder)
-        self._bar = tqdm(total=total, initial=done, desc=folder.name, unit=unit, disable=None)
-        self._done, self._begin = done, time.monotonic()
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since this run began."""
-        return time.monotonic() - self._begin
-
-    def advance(self, step: int, record: dict[str, Any], **shown: Any) -> None:
-        """Move on to a step.
-
-        Args:
-            step: steps done by now.
-            record: its figures, for TensorBoard.
-            shown: what stands beside the bar.
-        """
-        self.add(record, step)
-        self._bar.update(step - self._done)
-        self._bar.set_postfix(**shown)
-        self._done = step
-
     def say(self, text: str) -> None:
         """Print a line above the bar, to standard error."""
         self._bar.write(text, sys.stderr)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._bar.close()
-        super().__exit__(kind, error, trace)
+        self._writer.close()
 
 
 @dataclass(frozen=True)
@@ -135,13 +108,9 @@ class Limits:
             raise ArtifactError(f"{path} is no batch of trials ({error}); delete it and run: make sweep") from error
 
     def missed(self, history: Sequence[Mapping[str, Any]], total: int) -> int | None:
-        """The first step at which a training has missed its limit; None if it may go on.
+        """The first step at which a training, by its records from step 0 on, has missed its limit; None if none.
 
         The last step has no limit: a training that is done costs nothing more.
-
-        Args:
-            history: a record for each step, from 0, with ``validation_reward`` where it validated.
-            total: steps in all.
         """
         best = float("-inf")
         for step, record in enumerate(history[:total]):
@@ -152,12 +121,7 @@ class Limits:
         return None
 
     def reason(self, history: Sequence[Mapping[str, Any]], step: int) -> str:
-        """Why a training ended at a step, in words.
-
-        Args:
-            history: a record for each step, from 0.
-            step: which `missed` gave.
-        """
+        """Why a training ended at the step that `missed` gave, in words."""
         best = max(one["validation_reward"] for one in history[: step + 1] if "validation_reward" in one)
         return (
             f"pruned after step {step}: its best validation reward is {100 * best:+.3f} %, earlier trials had "

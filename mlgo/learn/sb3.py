@@ -2,12 +2,11 @@
 
 import importlib.util
 from collections.abc import Mapping
-from typing import Any
 
 from tqdm import tqdm
 
 from mlgo.base.config import PolicyConfig
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.errors import ConfigError
 from mlgo.jit.baseline import names_of
 from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
@@ -15,17 +14,13 @@ from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
 
 
-class StableBaselines:
+class StableBaselines(Learner):
     """Trains another library's agent on the environment of choices."""
 
     name = "sb3"
     section = None
     sections: Mapping[Kind, tuple[str, ...]] = {"choices": ("policy",)}
     compiles: tuple[Kind, ...] = ()  # one at a time, so one worker is enough
-
-    def start(self, config: Mapping[str, Any]) -> str | None:
-        """Goes on from none."""
-        return None
 
     def train(self, context: ChoiceContext) -> Trained:
         """Make ``cse.sb3_steps`` choices."""

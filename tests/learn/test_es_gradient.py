@@ -52,7 +52,7 @@ def test_antithetic_by_hand():
     assert both.usable(rewards).all()
     assert both.rises(rewards).tolist() == [-2.0, 6.0]
     assert both.better(rewards).tolist() == [3.0, 2.0]
-    kept, left = both.keep(np.array([False, True]), rewards)
+    kept, left = both.chosen(np.array([False, True]), rewards)
     assert kept.noise.tolist() == [[0.0, -1.0]]
     assert left.tolist() == [2.0, -4.0]
 
@@ -65,7 +65,7 @@ def test_forward_by_hand():
     rewards = np.array([1.0, 6.0, 3.0])
     assert plus.rises(rewards).tolist() == [-2.0, 3.0]
     assert plus.better(rewards).tolist() == [1.0, 6.0]
-    kept, left = plus.keep(np.array([False, True]), rewards)
+    kept, left = plus.chosen(np.array([False, True]), rewards)
     assert kept.noise.tolist() == [[0.0, -1.0]]
     assert left.tolist() == [6.0, 3.0]
 

@@ -23,7 +23,7 @@ TRUST = CONFIG.trust_region.model_copy(
 
 def test_first_adam_steps_by_hand():
     # First step: corrected moments are g and g^2, so the change is step * g / (|g| + 1e-8).
-    change, state = adam_step(AdamState.zeros(3), np.array([4.0, -0.25, 0.0]), 0.1)
+    change, state = adam_step(AdamState(0, np.zeros(3), np.zeros(3)), np.array([4.0, -0.25, 0.0]), 0.1)
     assert change.tolist() == pytest.approx([0.1, -0.1, 0.0])
     assert state.count == 1
     assert state.first.tolist() == pytest.approx([0.4, -0.025, 0.0])

@@ -78,6 +78,9 @@ class ToyContext(TrainContext[float]):
     def _provenance(self, sections, hashes):
         return {"algorithm": self.order.learner.name, **sections}
 
+    def _load(self, folder):
+        raise NotImplementedError
+
     def _open(self, stack):
         return None
 

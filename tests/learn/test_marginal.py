@@ -15,7 +15,7 @@ from mlgo.host.session import CallAttribution
 from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.evidence import ArrayFile, CompileFile, EquationFile, Evidence, join
-from mlgo.learn.marginal.fit import fit_costs
+from mlgo.learn.marginal.fit import CostFitter
 from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -38,7 +38,7 @@ def file(tmp_path):
 def equations(file, baseline, episodes):
     """Equations of a module, made, kept and read again."""
     with EquationFile(file) as sums:
-        return sums.batch([sums.make(baseline, [file.keep(one) for one in episodes])])
+        return sums.batch([sums.make(baseline, [file.store(one) for one in episodes])])
 
 
 def test_arrays_come_back_whatever_lies_between_them(tmp_path):
@@ -54,12 +54,12 @@ def test_arrays_come_back_whatever_lies_between_them(tmp_path):
 
 
 def test_a_compile_keeps_what_was_inlined(file):
-    one = file.keep(telling([1, 0, 1], 62.0, [36, 26, -1]))
+    one = file.store(telling([1, 0, 1], 62.0, [36, 26, -1]))
     assert file.inputs([one, one]).tolist() == [[1.0], [3.0], [1.0], [3.0]]
     credit = file.credit(one)
     assert [array.tolist() for array in (credit.names, credit.sizes)] == [[1, 2, 3], [36.0, 26.0, -1.0]]
     assert [array.tolist() for array in (credit.callers, credit.callees)] == [[1, 0], [2, 2]]
-    assert file.credit(file.keep(compiled("a", [[1.0]], [1], 9.0))) is None
+    assert file.credit(file.store(compiled("a", [[1.0]], [1], 9.0))) is None
     assert one.reward(100.0) == pytest.approx(0.38)
 
 
@@ -69,7 +69,7 @@ def test_equations_of_modules_by_hand(tmp_path):
     third = compiled("b", [[5.0, 1.0]], [1], 250.0)
     with CompileFile(tmp_path, 2) as file, EquationFile(file) as sums:
         one, other = (
-            sums.make(baseline, [file.keep(each) for each in known])
+            sums.make(baseline, [file.store(each) for each in known])
             for baseline, known in ((100.0, [first, second]), (200.0, [third]))
         )
         batch, turned = sums.batch([one, other]), sums.batch([other, one])
@@ -126,17 +126,17 @@ def test_functions_of_joined_modules_are_their_own(file):
 
 def test_the_same_answers_with_functions_replace_those_without(file):
     silent, told = compiled("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
-    silent, told = file.keep(silent), file.keep(told)
+    silent, told = file.store(silent), file.store(told)
     known = Evidence(60.0, (silent,)).add(told)
     assert known.compiles == (told,)
     assert known.add(silent) is known
 
 
 def test_the_same_answers_again_are_no_evidence(file):
-    known = Evidence(100.0, (file.keep(compiled("a", [[1.0]], [0], 100.0)),))
-    assert known.add(file.keep(compiled("a", [[1.0]], [0], 100.0))) is known
-    assert len(known.add(file.keep(compiled("a", [[1.0]], [1], 99.0))).compiles) == 2
-    assert len(known.add(file.keep(compiled("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
+    known = Evidence(100.0, (file.store(compiled("a", [[1.0]], [0], 100.0)),))
+    assert known.add(file.store(compiled("a", [[1.0]], [0], 100.0))) is known
+    assert len(known.add(file.store(compiled("a", [[1.0]], [1], 99.0))).compiles) == 2
+    assert len(known.add(file.store(compiled("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
 
 
 def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
@@ -144,21 +144,19 @@ def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
     columns = {"project": ["json"] * 2, "module": ["a.c"] * 2, "context": [""] * 2, "step": [0, 1]}
     trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]})
     scaling = Normalisation(("f",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    told, untold = (
-        heuristic_evidence(trace, [one], scaling, "exec_bytes", known, file.keep) for known in (True, False)
-    )
+    told, untold = (heuristic_evidence(trace, [one], scaling, "exec_bytes", known, file) for known in (True, False))
     assert told["json/a.c"].baseline == told["json/a.c"].compiles[0].score == 90.0
     assert file.inputs(told["json/a.c"].compiles).tolist() == [[np.float16(np.log1p(1.0))]]  # the second was inlined
     assert untold == {"json/a.c": Evidence(90.0, ())}
-    assert len(untold["json/a.c"].add(file.keep(compiled("json/a.c", [[1.0]], [1], 80.0))).compiles) == 1
+    assert len(untold["json/a.c"].add(file.store(compiled("json/a.c", [[1.0]], [1], 80.0))).compiles) == 1
 
 
 def test_without_differing_compiles_there_is_nothing_to_fit(file):
     shape = Architecture((1, 1))
-    only = {"a": Evidence(100.0, (file.keep(compiled("a", [[1.0]], [0], 100.0)),))}
+    only = {"a": Evidence(100.0, (file.store(compiled("a", [[1.0]], [0], 100.0)),))}
     heuristic = CloneData(np.zeros((1, 1), np.float32), np.zeros(1, np.float32))
     with pytest.raises(TrainingError, match="two compiles with different answers"):
-        fit_costs(np.zeros(4, np.float32), shape, only, file, heuristic, CONFIG, 0, 0, 0)
+        CostFitter(shape, heuristic, file, CONFIG, 0).fit(np.zeros(4, np.float32), only, 0, 0)
 
 
 def test_a_round_in_which_all_compiles_fail_ends_the_training(file):
@@ -171,14 +169,10 @@ def test_a_round_in_which_all_compiles_fail_ends_the_training(file):
         with pytest.raises(NothingCompiled, match=message):
             learn_costs(
                 start,
-                Architecture((1, 1)),
-                heuristic,
                 {},
-                file,
+                CostFitter(Architecture((1, 1)), heuristic, file, CONFIG, 0),
                 lambda members, number, asked=asked: asked,
                 lambda members: np.zeros(1),
-                CONFIG,
-                0,
                 after_round=kept.append,
             )
     assert kept == []  # no checkpoint
@@ -205,7 +199,7 @@ from mlgo.errors import TrainingError
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.evidence import CompileFile
 from mlgo.learn.marginal.evidence import EquationFile, Evidence
-from mlgo.learn.marginal.fit import as_costs, as_policy, fit_costs
+from mlgo.learn.marginal.fit import CostFitter, as_costs, as_policy
 from mlgo.learn.marginal.loop import learn_costs
 from mlgo.learn.marginal.loop import sure_clones
 from mlgo.learn.marginal.fit import _CostNetwork
@@ -246,7 +240,7 @@ heuristic = CloneData(
 known = {}
 file = CompileFile(Path("."), 2)
 for name, answers in heuristic_answers.items():
-    one = file.keep(compiled(name, answers))
+    one = file.store(compiled(name, answers))
     known[name] = Evidence(one.score, (one,))
 
 def explore(members, round_):
@@ -256,7 +250,7 @@ def explore(members, round_):
         greedy = logits(SHAPE.unflatten(weights), inputs.astype(np.float32)) > 0
         for i in range(6):
             flips = generator(2, name, round_, i).random(len(greedy)) < (0.2 if i else 0.0)
-            episodes.append(file.keep(compiled(name, greedy ^ flips)))
+            episodes.append(file.store(compiled(name, greedy ^ flips)))
     return [*episodes, None]  # a compile that failed
 
 def validate(members):
@@ -270,12 +264,13 @@ def validate(members):
 
 start = (0.1 * generator(3, "start").standard_normal((2, SHAPE.num_params))).astype(np.float32)
 states = []
-whole = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, None, states.append)
-resumed = learn_costs(start, SHAPE, heuristic, known, file, explore, validate, config, 0, states[0], [].append, 2)
+fitter = CostFitter(SHAPE, heuristic, file, config, 0)
+whole = learn_costs(start, known, fitter, explore, validate, None, states.append)
+resumed = learn_costs(start, known, fitter, explore, validate, states[0], [].append, 2)
 unseen = module("unseen")
 fitted = SHAPE.unflatten(as_policy(whole.costs[-1][0], SHAPE))
 predicted = -config.unit_bytes * logits(fitted, unseen.astype(np.float32))
-rich = {name: one.add(file.keep(compiled(name, 1 - heuristic_answers[name]))) for name, one in known.items()}
+rich = {name: one.add(file.store(compiled(name, 1 - heuristic_answers[name]))) for name, one in known.items()}
 
 sums = EquationFile(file)
 silent = sums.batch([sums.make(one.baseline, one.compiles) for one in known.values()])  # no error to mend
@@ -285,7 +280,7 @@ for _ in range(300):
 held_to = SHAPE.unflatten(as_policy(network.weights(), SHAPE))
 agreement = (logits(held_to, heuristic.inputs) > 0) == (heuristic.answers > 0)
 try:
-    fit_costs(as_costs(start[0], SHAPE) * np.nan, SHAPE, rich, file, heuristic, config, 0, 0, 0)
+    fitter.fit(as_costs(start[0], SHAPE) * np.nan, rich, 0, 0)
     message = ""
 except TrainingError as error:
     message = str(error)

@@ -8,13 +8,13 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 import numpy as np
-from mlgo.learn.progress import TensorBoardLog
+from mlgo.learn.progress import TrainingProgress
 
 folder = Path(sys.argv[1])
-with TensorBoardLog(folder) as board:
+with TrainingProgress(folder, 2, 0, "step") as board:
     for step in (1, 2):
         board.add_histogram("rewards", np.array([[0.0, 3.0], [1.0, np.nan]]) * step, step)
-        board.add({"mean": 0.5 * step, "skipped": False, "none": None, "count": 3}, step)
+        board.advance(step, {"mean": 0.5 * step, "skipped": False, "none": None, "count": 3})
 from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 from tensorboard.util.tensor_util import make_ndarray
 (path,) = folder.iterdir()

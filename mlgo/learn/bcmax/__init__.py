@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.files import file_sha256
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate.baseline_modules import baselines
@@ -22,7 +22,7 @@ from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
 
 
-class BestClone:
+class BestClone(Learner):
     """Compiles under references and variants of a policy, keeps what was best, and clones that."""
 
     name = "bcmax"

@@ -69,7 +69,7 @@ class BCMaxConfig(Section):
 
 @dataclass
 class CompiledRollouts:
-    """Training and validation modules under policies; failed compiles are left out.
+    """Training and validation modules under policies, float32 [num_params]; failed compiles are left out.
 
     Attributes:
         explorers: ``(policy, round) -> advisors`` by name.
@@ -80,20 +80,20 @@ class CompiledRollouts:
     explorers: Callable[[Policy, int], Mapping[str, Advisor]]
     num_evaluations: int = 0
 
+    def validate(self, weights: np.ndarray) -> float:
+        """Mean reward on the validation modules."""
+        rewards = self.context.validate(weights)
+        self.num_evaluations += len(rewards)
+        return float(rewards.mean())
+
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
-        """Training modules under the references (round 0) or under variants of a policy, float32 [num_params]."""
+        """Training modules under the references (round 0) or under variants of a policy."""
         for name, advisor in self.explorers(self.context.policy.with_weights(weights), number).items():
             yield from self._compile(f"{name} of round {number}", advisor)
 
     def measure(self, weights: np.ndarray) -> list[Trajectory]:
-        """Training modules under a policy, float32 [num_params]."""
+        """Training modules under a policy."""
         return self._compile("policy", self.context.policy.with_weights(weights))
-
-    def validate(self, weights: np.ndarray) -> float:
-        """Mean reward of a policy, float32 [num_params], on the validation modules."""
-        rewards = self.context.validate(weights)
-        self.num_evaluations += len(rewards)
-        return float(rewards.mean())
 
     def _compile(self, source: str, advisor: Advisor) -> list[Trajectory]:
         context = self.context
@@ -135,16 +135,10 @@ def explorers(
 
 
 def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dict[str, Advisor]:
-    """Advisors that explore around a policy in one round, by name.
+    """Advisors that explore around a policy in one round, by name; each round has others.
 
     Flipped ones change single answers by chance. Perturbed ones answer by other weights, so they change their minds
     in the same way wherever questions are alike; a clone can follow that more easily.
-
-    Args:
-        policy: current policy.
-        config: how many of each kind, and how far they stray.
-        seed: root seed.
-        number: of the round; each has other variants.
     """
     found: dict[str, Advisor] = {}
     for i in range(config.flipped):

@@ -62,12 +62,6 @@ def imitate_best(
     def cloned(known: Mapping[str, Trajectory], weights: np.ndarray | None, number: int) -> Fit:
         return fit(imitation_data(known, config.weighting, config.gain_weight), weights, number)
 
-    def first() -> BCMaxState:
-        known = heuristic or {}
-        weights = cloned(known, None, 0).weights if start is None else start
-        state = BCMaxState(weights, float("-inf"), (), weights, known)
-        return _judged(state, rollouts, list(rollouts.explore(weights, 0)), {})
-
     def next_round(state: BCMaxState) -> BCMaxState:
         number = state.done + 1
         explored = list(rollouts.explore(state.weights, number))
@@ -76,7 +70,10 @@ def imitate_best(
         return _judged(replace(state, weights=clone.weights), rollouts, explored, fitted)
 
     if state is None:
-        state = first()
+        known = heuristic or {}
+        weights = cloned(known, None, 0).weights if start is None else start
+        first = BCMaxState(weights, float("-inf"), (), weights, known)
+        state = _judged(first, rollouts, list(rollouts.explore(weights, 0)), {})
         after_round(state)
     return run_steps(state, config.rounds, next_round, after_round)
 
@@ -103,7 +100,8 @@ def _judged(
         "validation_reward": reward,
         "evaluations": rollouts.num_evaluations,
     }
-    return replace(state, known=known, history=(*state.history, record)).validated(state.weights, reward)
+    state = replace(state, known=known, history=(*state.history, record))
+    return replace(state, best=state.weights, best_reward=reward) if reward > state.best_reward else state
 
 
 def heuristic_trajectories(

@@ -2,13 +2,13 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.es.config import ESConfig
@@ -16,7 +16,7 @@ from mlgo.learn.es.gradient import Coordinates
 from mlgo.learn.es.loop import STATES, EsState, evolve, mean_over_common
 
 
-class EvolutionStrategies:
+class EvolutionStrategies(Learner):
     """Perturbs a policy's weights, and moves them towards what compiled smaller."""
 
     name = "es"
@@ -56,41 +56,40 @@ class EvolutionStrategies:
                 context.after(state)
 
             snapshots.begin(state)
-            state = evolve(
-                coordinates,
-                evaluate,
-                context.validate,
-                config,
-                context.seed,
-                state,
-                after_generation,
-            )
+            state = evolve(coordinates, evaluate, context.validate, config, context.seed, state, after_generation)
         best = start.with_weights(coordinates.weights(state.best))
         return Trained(best, state.history, {"validation_reward": state.best_reward})
 
 
+@dataclass(frozen=True)
 class _Snapshots:
     """Policies during a training: one every so many generations, and each that beats all before it."""
 
-    def __init__(self, context: TrainContext[Any], every: int, coordinates: Coordinates) -> None:
-        self._context, self._every, self._coordinates = context, every, coordinates
-        self._folder: Path = context.order.work / "policies" / context.label
+    context: TrainContext[Any]
+    every: int
+    coordinates: Coordinates
+
+    @property
+    def folder(self) -> Path:
+        return self.context.order.work / "policies" / self.context.label
 
     def begin(self, state: EsState | None) -> None:
         """Keep the policies of a run that goes on, with those that a kill may have left out; else start anew."""
         if state is not None:
             self.save(state)
-        elif self._every and self._folder.exists():
-            shutil.rmtree(self._folder)
+        elif self.every and self.folder.exists():
+            shutil.rmtree(self.folder)
 
     def save(self, state: EsState) -> None:
-        names = [f"iteration{state.done}"] if self._every and state.done % self._every == 0 else []
-        if self._every and state.beats_all_before:
+        if not self.every:
+            return
+        names = [f"iteration{state.done}"] if state.done % self.every == 0 else []
+        if state.beats_all_before:
             names.append(f"best_policy_{state.best_reward:.5f}_step_{state.done}")
-        context, weights = self._context, self._coordinates.weights(state.mean)
+        context, weights = self.context, self.coordinates.weights(state.mean)
         policy = replace(context.start.with_weights(weights), origin={**context.origin, **state.history[-1]})
         for name in names:
-            context.saver.save(self._folder / name, lambda path: context.save_policy(policy, path))
+            context.saver.save(self.folder / name, lambda path: context.save_policy(policy, path))
 
 
 LEARNER = EvolutionStrategies()

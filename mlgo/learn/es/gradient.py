@@ -32,14 +32,10 @@ class Coordinates:
         unit: Literal["layer_rms", "weight"] = "layer_rms",
         epsilon: float = 0.0,
     ) -> "Coordinates":
-        """Vary the last layers.
+        """Vary the last layers of float32 [num_params], given the weights of each layer.
 
         Args:
-            start: float32 [num_params].
-            layers: part of the weights that belongs to each layer.
-            num_layers: how many of the last are varied.
             unit: ``layer_rms`` is the root mean square weight of each layer, ``weight`` is ``|weight| + epsilon``.
-            epsilon: added with ``weight``, so that a weight of 0 varies too.
         """
         chosen = layers[-num_layers:]
         varied = np.concatenate([np.arange(part.start, part.stop) for part in chosen])
@@ -57,13 +53,10 @@ class Coordinates:
 
 @dataclass(frozen=True)
 class Directions:
-    """Directions of a generation with the candidates by which they are judged.
+    """Directions of a generation, float64 [pairs, num_params], with the candidates by which they are judged.
 
     Antithetic ones have two each, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017), all pluses first. Else
-    each has ``mean + noise`` alone, and the mean itself comes last.
-
-    Attributes:
-        noise: float64 [pairs, num_params].
+    each has ``mean + noise`` alone, and the mean itself comes last. Rewards are float64 [num_candidates].
     """
 
     noise: np.ndarray
@@ -80,16 +73,12 @@ class Directions:
         return np.concatenate([self.noise, -self.noise if self.antithetic else np.zeros_like(self.noise[:1])])
 
     def usable(self, rewards: np.ndarray) -> np.ndarray:
-        """Which directions have two finite rewards to compare, bool [pairs].
-
-        Args:
-            rewards: float64 [num_candidates], as in all methods.
-        """
+        """Which directions have two finite rewards to compare, bool [pairs]."""
         plus, other = self._sides(np.isfinite(rewards))
         return plus & other
 
-    def keep(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Directions", np.ndarray]:
-        """Leave only the usable directions, bool [pairs], with the rewards of their candidates."""
+    def chosen(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Directions", np.ndarray]:
+        """The usable directions, bool [pairs], with the rewards of their candidates."""
         plus, other = self._sides(rewards)
         left = np.concatenate([plus[usable], other[usable] if self.antithetic else other])
         return Directions(self.noise[usable], self.antithetic), left
@@ -119,16 +108,12 @@ class AdamState:
     first: np.ndarray
     second: np.ndarray
 
-    @classmethod
-    def zeros(cls, num_params: int) -> "AdamState":
-        return cls(0, np.zeros(num_params), np.zeros(num_params))
-
 
 def estimate_gradient(directions: Directions, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
     """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names."""
     if 0 < config.top_directions < len(directions.noise):
         order = np.argsort(-directions.better(rewards), kind="stable")
-        directions, rewards = directions.keep(np.isin(np.arange(len(order)), order[: config.top_directions]), rewards)
+        directions, rewards = directions.chosen(np.isin(np.arange(len(order)), order[: config.top_directions]), rewards)
     scale, shaped = config.perturbation, centred_ranks(rewards)
     if config.gradient == "monte_carlo":
         return monte_carlo(directions, shaped, scale)
@@ -155,17 +140,9 @@ def monte_carlo(directions: Directions, shaped: np.ndarray, scale: float) -> np.
 
 
 def ridge(features: np.ndarray, targets: np.ndarray, penalty: float) -> np.ndarray:
-    """Minimise ``mean((features b - targets)^2) + penalty |b|^2`` (Hoerl and Kennard 1970).
+    """Minimise ``mean((features b - targets)^2) + penalty |b|^2`` (Hoerl and Kennard 1970): float64 [num_features].
 
     The penalty has the scale of the mean squared error, so it means the same for any number of rows.
-
-    Args:
-        features: float64 [num, num_features].
-        targets: float64 [num].
-        penalty: above 0.
-
-    Returns:
-        float64 [num_features].
     """
     from sklearn.linear_model import Ridge
 
@@ -198,14 +175,7 @@ class TrustRegionState:
 def fit_slope(offsets: np.ndarray, rewards: np.ndarray, scale: float, penalty: float) -> np.ndarray:
     """Fit ``reward(mean + step) - reward(mean) = slope step`` by ridge regression, intercept unpenalised.
 
-    Args:
-        offsets: float64 [num_candidates, num_params], relative to the mean.
-        rewards: float64 [num_candidates], finite.
-        scale: standard deviation of the offsets; the regression sees them divided by it.
-        penalty: of the regression.
-
-    Returns:
-        float64 [num_params].
+    The regression sees offsets, float64 [num_candidates, num_params], divided by their deviation ``scale``.
     """
     unit = offsets / scale
     return ridge(unit - unit.mean(axis=0), rewards - rewards.mean(), penalty) / scale
@@ -214,11 +184,7 @@ def fit_slope(offsets: np.ndarray, rewards: np.ndarray, scale: float, penalty: f
 def trust_region_step(
     state: TrustRegionState, slope: np.ndarray, improvement: Callable[[np.ndarray], float], config: TrustRegionConfig
 ) -> tuple[np.ndarray, TrustRegionState, dict[str, Any]]:
-    """Try the longest trusted step along the slope; keep it if it brings what was predicted.
-
-    Returns:
-        Change of the mean, float64 [num_params], zeros when it is refused; the next state; a record for the history.
-    """
+    """Try the longest trusted step along the slope: change of the mean, zeros if refused; next state; a record."""
     length = float(np.linalg.norm(slope))
     step = slope * (state.radius / length) if length > 0.0 else np.zeros_like(slope)
     predicted = float(slope @ step)
@@ -228,11 +194,8 @@ def trust_region_step(
     actual = improvement(step)
     ratio = actual / predicted if np.isfinite(actual) else -np.inf
     accepted = bool(ratio > config.accept_threshold)
-    factor = 1.0
-    if ratio < config.shrink_threshold:
-        factor = config.shrink_factor
-    elif ratio > config.grow_threshold:
-        factor = config.grow_factor
+    growth = config.grow_factor if ratio > config.grow_threshold else 1.0
+    factor = config.shrink_factor if ratio < config.shrink_threshold else growth
     radius = min(max(factor * state.radius, config.min_radius), config.max_radius)
     record |= {"actual_gain": actual if np.isfinite(actual) else None, "accepted": accepted}
     return step if accepted else np.zeros_like(step), TrustRegionState(radius), record

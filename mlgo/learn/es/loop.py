@@ -27,13 +27,10 @@ _OF_MODULES = ("win_share", "regression_share", "mean_regression", "worst_regres
 
 
 def mean_over_common(rewards: np.ndarray) -> np.ndarray:
-    """Mean reward of each candidate over the same modules for all.
+    """Mean reward of each candidate over the same modules for all: float64 [num_candidates].
 
     A module on which at least half of the candidates fail says more about itself than about them; it counts for none.
-    A candidate that fails on another is left without a mean.
-
-    Returns:
-        float64 [num_candidates], NaN for failed candidates; all NaN when no module is left.
+    A candidate that fails on another is left without a mean (NaN); so are all when no module is left.
     """
     common = np.isnan(rewards).mean(axis=0) < 0.5
     if not common.any():
@@ -42,25 +39,17 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
 
 
 def mean_improvement(rewards: np.ndarray) -> float:
-    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles.
-
-    Args:
-        rewards: float64 [2, num_modules], NaN where a compile failed.
-    """
+    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles."""
     known = np.isfinite(rewards[0])
     return float((rewards[1] - rewards[0])[known].mean()) if known.any() else float("nan")
 
 
 def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | None]:
-    """Figures of one generation; None where nothing compiled.
+    """Figures of one generation, whose means are of `mean_over_common`; None where nothing compiled.
 
     ``*_reward`` and ``reward_p*`` (percentiles) are of candidates. ``win_share`` and ``regression_share`` are the
     shares of module rewards above and below 0; ``mean_regression`` and ``worst_regression`` are of those below 0, and 0
     when there are none.
-
-    Args:
-        rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
-        means: float64 [num_candidates], see `mean_over_common`.
     """
     means, rewards = means[np.isfinite(means)], rewards[np.isfinite(rewards)]
     figures: dict[str, float | None] = dict.fromkeys((*_OF_CANDIDATES, *_OF_MODULES))
@@ -96,14 +85,6 @@ class EsState(State):
     mean: np.ndarray
     optimizer: AdamState | TrustRegionState
 
-    @classmethod
-    def start(cls, num_varied: int, config: ESConfig) -> "EsState":
-        """State before the first generation."""
-        zeros, record = np.zeros(num_varied), {"generation": 0, "evaluations": 0, "skipped": False}
-        region = TrustRegionState(config.trust_region.radius)
-        optimizer = AdamState.zeros(num_varied) if config.update == "adam" else region
-        return cls(zeros, float("-inf"), (record,), zeros, optimizer)
-
     @property
     def beats_all_before(self) -> bool:
         """Whether the last generation was validated, with a higher reward than ever before."""
@@ -132,8 +113,6 @@ def evolve(
         coordinates: where to search.
         evaluate: rewards of candidates.
         validate: rewards of the mean on other projects; decides which point is returned as best.
-        config: sizes of generations and steps.
-        seed: root seed of the noise.
         state: where to go on, from a run with the same configuration; None starts anew.
         after_generation: called with each new state and the rewards of its candidates, float64 [num, num_modules], for
             checkpoints and logs.
@@ -149,14 +128,17 @@ def evolve(
         return state
 
     def validated(state: EsState) -> EsState:
-        found = validate(coordinates.weights(state.mean))
-        return state.validated(state.mean, float(found.mean()), len(found))
+        return state.validated(state.mean, validate(coordinates.weights(state.mean)))
 
     def after(state: EsState) -> None:
         after_generation(state, rewards)
         _stop_if_all_skipped(state)
 
-    state = state or validated(EsState.start(coordinates.varied.size, config))
+    if state is None:
+        zeros, record = np.zeros(coordinates.varied.size), {"generation": 0, "evaluations": 0, "skipped": False}
+        adam, region = AdamState(0, zeros, zeros), TrustRegionState(config.trust_region.radius)
+        optimizer: AdamState | TrustRegionState = adam if config.update == "adam" else region
+        state = validated(EsState(zeros, float("-inf"), (record,), zeros, optimizer))
     _stop_if_all_skipped(state)
     return run_steps(state, config.generations, generation, after, validated, config.validate_every)
 
@@ -186,31 +168,29 @@ def _next_generation(
         "skipped": bool(usable.mean() < max(config.min_success_share, 1e-9)),
     }
     if not record["skipped"]:
-        directions, means = directions.keep(usable, means)
-        state, notes = _moved(state, directions, means, config, rewards_at)
+        change, optimizer, notes = _step(state.optimizer, *directions.chosen(usable, means), config, rewards_at)
+        state = replace(state, mean=_finite(state.mean + change), optimizer=optimizer)
         record |= notes
     record["evaluations"] = evaluations
     return replace(state, history=(*state.history, record)), rewards
 
 
-def _moved(
-    state: EsState,
+def _step(
+    optimizer: AdamState | TrustRegionState,
     directions: Directions,
     means: np.ndarray,
     config: ESConfig,
     rewards_at: Callable[[np.ndarray], np.ndarray],
-) -> tuple[EsState, dict[str, Any]]:
-    """The state with mean and optimiser moved by what the usable directions have shown, and notes for its record."""
-    if isinstance(state.optimizer, TrustRegionState):
+) -> tuple[np.ndarray, AdamState | TrustRegionState, dict[str, Any]]:
+    """Change of the mean by what the usable directions have shown, the optimiser's next state, and notes."""
+    if isinstance(optimizer, AdamState):
+        return *adam_step(optimizer, estimate_gradient(directions, means, config), config.step_size), {}
 
-        def improvement(step: np.ndarray) -> float:
-            return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
+    def improvement(step: np.ndarray) -> float:
+        return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
 
-        slope = fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
-        change, region, notes = trust_region_step(state.optimizer, slope, improvement, config.trust_region)
-        return replace(state, mean=_finite(state.mean + change), optimizer=region), notes
-    change, optimizer = adam_step(state.optimizer, estimate_gradient(directions, means, config), config.step_size)
-    return replace(state, mean=_finite(state.mean + change), optimizer=optimizer), {}
+    slope = fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
+    return trust_region_step(optimizer, slope, improvement, config.trust_region)
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mlgo.base.files import file_sha256
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.errors import PolicyError
 from mlgo.evaluate.episodes import InlinedReader, compile_episodes
 from mlgo.evaluate.training import exploring_jobs, load_start
@@ -15,12 +14,13 @@ from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.cloning import BCConfig
+from mlgo.learn.cloning import BCConfig, clone
 from mlgo.learn.dataset import clone_data
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.ensemble import join, joint_shape, members_of
+from mlgo.learn.marginal.ensemble import join, joint_shape, members_of, steep
 from mlgo.learn.marginal.evidence import CompileFile, CompileRef
-from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs, linear_clone, sure_clones
+from mlgo.learn.marginal.fit import CostFitter
+from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs, sure_clones
 from mlgo.learn.marginal.savings import learn_savings
 from mlgo.learn.modules import ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
@@ -30,16 +30,13 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import check_binary
 
 
-class MarginalCosts:
+class MarginalCosts(Learner):
     """On modules, rounds of exploring and of fitting costs; on choices, one fit of measured savings."""
 
     name = "marginal"
     section = MarginalConfig
     sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "marginal"), "choices": ("bc", "policy")}
     compiles: tuple[Kind, ...] = ("modules", "choices")
-
-    def start(self, config: Mapping[str, Any]) -> str | None:
-        return None
 
     def train(self, context: ModuleContext | ChoiceContext) -> Trained:
         return learn_savings(context) if isinstance(context, ChoiceContext) else _of_modules(context)
@@ -68,7 +65,10 @@ def _of_modules(context: ModuleContext) -> Trained:
     else:
         start = members_of(before.weights, shape, config.members, config.caution)
         hashes = {"goes_on_from_sha256": file_sha256(Path(config.start) / "weights.npy")}
-    heuristic = linear_clone(questions, unseen, cloning, seed) if config.caution > 0.0 else None
+    heuristic = None
+    if config.caution > 0.0:
+        (layer,) = clone(questions, unseen, Binary(), [], cloning, seed).layers
+        heuristic = steep(layer, questions.inputs)
 
     def joint(members: np.ndarray) -> Policy:
         return Policy(task, scaling, of_all, join(list(members), shape, heuristic, config.caution))
@@ -104,23 +104,16 @@ def _of_modules(context: ModuleContext) -> Trained:
                 with_credit=config.function_weight > 0.0,
                 read=InlinedReader(scaling, context.objective),
             )
-            label = f"{context.label} round {round_ + 1}"
-            return compile_episodes(
-                context.host, jobs, lambda module, one: file.keep(one), label, context.quarantine.note
-            )
+            label, note = f"{context.label} round {round_ + 1}", context.quarantine.note
+            return compile_episodes(context.host, jobs, lambda module, one: file.store(one), label, note)
 
+        traces_heuristic = get_task(task).references.is_heuristic
         state = learn_costs(
             start,
-            shape,
-            questions,
-            heuristic_evidence(
-                context.trace, train, scaling, context.objective, get_task(task).references.is_heuristic, file.keep
-            ),
-            file,
+            heuristic_evidence(context.trace, train, scaling, context.objective, traces_heuristic, file),
+            CostFitter(shape, questions, file, config, seed),
             explore,
             lambda members: context.validate(joint(members).weights),
-            config,
-            seed,
             state,
             context.after,
             workers,

@@ -35,16 +35,12 @@ def gated_shape(member: Architecture, num_members: int) -> Architecture:
 
 
 def gated_ensemble(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer, caution: float) -> np.ndarray:
-    """Join members.
+    """Join estimates, float32 [num_params] of ``shape`` each, to float32 [num_params of `gated_shape`].
 
     Args:
-        members: weights of each estimate, float32 [num_params].
-        shape: their layer widths, with at least one hidden layer.
+        shape: layer widths of the estimates, with at least one hidden layer.
         heuristic: matrix [num_features, 1] and bias [1] of a steep linear clone, see `steep`.
         caution: how many mean deviations an answer other than the heuristic's needs.
-
-    Returns:
-        float32 [num_params of `gated_shape`].
     """
     networks = [shape.unflatten(member) for member in members]
     matrix, bias = heuristic
@@ -63,11 +59,7 @@ def gated_ensemble(members: Sequence[np.ndarray], shape: Architecture, heuristic
 
 
 def gated_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
-    """The estimates that `gated_ensemble` has joined, but for rounding.
-
-    Returns:
-        float32 [num_members, num_params].
-    """
+    """The estimates that `gated_ensemble` has joined, but for rounding: float32 [num_members, num_params]."""
     *body, (deviations, offsets), _ = gated_shape(shape, num_members).unflatten(joint)
     apart = 2 + 2 * num_members  # first column of those that the heuristic's yes leaves open: deviations as they are
     members = []
@@ -84,39 +76,18 @@ def gated_members(joint: np.ndarray, shape: Architecture, num_members: int) -> n
     return np.stack(members)
 
 
-def heuristic_of(joint: np.ndarray, shape: Architecture, num_members: int) -> Layer:
-    """The steep linear clone that `gated_ensemble` was given, but for rounding; see `gated_members`.
-
-    Returns:
-        Matrix [num_features, 1] and bias [1].
-    """
-    matrix, bias = gated_shape(shape, num_members).unflatten(joint)[0]
-    return matrix[:, -1:], bias[-1:] + np.float32(1.0)
-
-
 def _block(number: int, size: int) -> slice:
     return slice(number * size, (number + 1) * size)
 
 
 def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
-    """Scale a linear clone so that its output leaves [-1, 1] almost everywhere.
-
-    Args:
-        heuristic: matrix [num_features, 1] and bias [1].
-        inputs: float32 [num_questions, num_features], typical questions.
-    """
+    """Scale a linear clone so that its output leaves [-1, 1] at almost all inputs, typical questions."""
     (layer,) = scaled([heuristic], inputs, _STEEPNESS)
     return layer
 
 
 def scaled(layers: Sequence[Layer], inputs: np.ndarray, size: float) -> list[Layer]:
-    """Scale the last layer so that the logits' median size is ``size``, which changes no answer.
-
-    Args:
-        layers: matrix and bias of each layer, float32.
-        inputs: float32 [num_questions, num_features], typical questions.
-        size: median of the logits without their sign.
-    """
+    """Scale the last layer so that the median size of the logits of inputs is ``size``, which changes no answer."""
     *hidden, (matrix, bias) = layers
     median = float(np.median(np.abs(logits(layers, inputs))))
     scale = np.float32(size / max(median, 1e-6))
@@ -168,11 +139,7 @@ def mean_shape(member: Architecture, num_members: int) -> Architecture:
 
 
 def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
-    """Join estimates.
-
-    Returns:
-        float32 [num_params of `mean_shape`].
-    """
+    """Join estimates: float32 [num_params of `mean_shape`]."""
     layers = list(zip(*(shape.unflatten(member) for member in members), strict=True))
     (first, *between), last = layers[:-1], layers[-1]
     count = np.float32(len(members))
@@ -188,8 +155,7 @@ def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
 def mean_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
     """The estimates that `mean_of` has joined, but for rounding and for their own last biases, which are their mean.
 
-    Returns:
-        float32 [num_members, num_params].
+    float32 [num_members, num_params].
     """
     first, *between, (last, last_bias) = mean_shape(shape, num_members).unflatten(joint)
     matrices = [np.split(first[0], num_members, axis=1), *(matrix for matrix, _ in between)]
@@ -209,10 +175,7 @@ def joint_shape(member: Architecture, num_members: int, caution: float) -> Archi
 
 
 def join(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer | None, caution: float) -> np.ndarray:
-    """Weights of the joint network, float32 [num_params of `joint_shape`]; takes what `gated_ensemble` takes.
-
-    The heuristic may be left out without caution.
-    """
+    """Weights of the joint network, float32 [num_params of `joint_shape`]; without caution no heuristic is needed."""
     if caution == 0.0:
         return mean_of(members, shape)
     assert heuristic is not None
@@ -238,11 +201,15 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
     shape, num_members, before = _shape_of(name, first)
     if caution > 0.0 and before == 0.0:
         raise PolicyError(f"{name} was joined without caution, so it holds no clone of the heuristic; give caution 0")
-    heuristic = heuristic_of(first.weights, shape, num_members) if caution > 0.0 else None
+    heuristic = None
+    if caution > 0.0:  # the steep clone that `gated_ensemble` was given, but for rounding
+        matrix, bias = gated_shape(shape, num_members).unflatten(first.weights)[0]
+        heuristic = matrix[:, -1:], bias[-1:] + np.float32(1.0)
     members: list[np.ndarray] = []
     for other, policy in policies.items():
         its_shape, count, its_caution = _shape_of(other, policy)
-        if its_shape != shape or policy.task != first.task or not _see_alike(policy, first):
+        alike = (its_shape, policy.task, policy.features) == (shape, first.task, first.features)
+        if not alike or not np.array_equal(_scales(policy), _scales(first)):
             raise PolicyError(
                 f"{other} and {name} differ in task, features, their scales, or hidden layers; join policies of one "
                 "corpus and one configuration"
@@ -255,11 +222,6 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
         weights=join(members, shape, heuristic, caution),
         origin={**first.origin, "marginal": settings},
     )
-
-
-def _see_alike(one: Policy, other: Policy) -> bool:
-    """Whether both make the same inputs of a question."""
-    return one.features == other.features and np.array_equal(_scales(one), _scales(other))
 
 
 def _scales(policy: Policy) -> np.ndarray:

@@ -20,14 +20,14 @@ They are read by position and not mapped into memory, where pages that were read
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlgo.base.scratch import Closing
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.base import side_by_side
@@ -37,7 +37,7 @@ _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 """Types of the fields of `CallAttribution`."""
 
 
-class ArrayFile:
+class ArrayFile(Closing):
     """Arrays one after another in a file. One thread appends; any number may read what was appended.
 
     Args:
@@ -46,58 +46,34 @@ class ArrayFile:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self._end = folder, 0
+        self.folder, self.num_bytes = folder, 0
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed with this object)
 
-    @property
-    def num_bytes(self) -> int:
-        """Size of the file."""
-        return self._end
-
     def append(self, *arrays: np.ndarray) -> int:
-        """Append arrays without a gap; returns where the first begins, in bytes.
-
-        Raises:
-            OSError: the disk is full.
-        """
-        begin, data = self._end, memoryview(b"".join(array.tobytes() for array in arrays))
+        """Append arrays without a gap; returns where the first begins, in bytes."""
+        begin, data = self.num_bytes, memoryview(b"".join(array.tobytes() for array in arrays))
         while data:
-            written = os.pwrite(self._file.fileno(), data, self._end)
-            self._end += written
+            written = os.pwrite(self._file.fileno(), data, self.num_bytes)
+            self.num_bytes += written
             data = data[written:]
         return begin
 
     def read(self, begin: int, *shapes: tuple[Any, tuple[int, ...]]) -> list[np.ndarray]:
-        """Read arrays that were appended one after another.
-
-        Args:
-            begin: where the first begins, in bytes.
-            shapes: dtype and shape of each.
-        """
-        sizes = [np.dtype(dtype).itemsize * int(np.prod(shape)) for dtype, shape in shapes]
-        data, start, found = _read_all(self._file.fileno(), sum(sizes), begin), 0, []
-        for (dtype, shape), size in zip(shapes, sizes, strict=True):
-            found.append(np.frombuffer(data, dtype, int(np.prod(shape)), start).reshape(shape))
-            start += size
+        """Read arrays of these dtypes and shapes that were appended one after another."""
+        found = []
+        for dtype, shape in shapes:
+            array = np.empty(shape, dtype)
+            data = array.reshape(-1).view(np.uint8).data
+            begin += len(data)
+            while data:  # one call gives 2 GB at most
+                num_bytes = os.preadv(self._file.fileno(), [data], begin - len(data))
+                assert num_bytes, "what was appended ends early"
+                data = data[num_bytes:]
+            found.append(array)
         return found
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._file.close()
-
-
-def _read_all(descriptor: int, size: int, begin: int) -> bytes:
-    parts = []
-    while size:  # one call gives 2 GB at most
-        part = os.pread(descriptor, size, begin)
-        assert part, "what was appended ends early"
-        parts.append(part)
-        size, begin = size - len(part), begin + len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +82,7 @@ class CompileRef:
 
     Attributes:
         begin: where its arrays begin, in bytes.
-        num_functions: functions that it tells of; -1 if it tells nothing of functions.
+        num_functions: functions whose sizes it tells; -1 if it tells nothing of functions.
     """
 
     module: str
@@ -117,16 +93,13 @@ class CompileRef:
     num_functions: int
 
     @property
-    def told(self) -> bool:
-        """Whether it tells of its functions."""
+    def has_functions(self) -> bool:
+        """Whether it tells its functions."""
         return self.num_functions >= 0
 
     def reward(self, baseline: float) -> float:
         """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
         return float(relative_reward(np.array(self.score), np.array(baseline)))
-
-
-StoreCompile = Callable[[Inlined], CompileRef]
 
 
 class CompileFile(ArrayFile):
@@ -141,18 +114,18 @@ class CompileFile(ArrayFile):
         super().__init__(folder)
         self.num_features = num_features
 
-    def keep(self, one: Inlined) -> CompileRef:
+    def store(self, one: Inlined) -> CompileRef:
         """Append a compile."""
         credit = one.credit
-        told = () if credit is None else (credit.names, credit.sizes, credit.callers, credit.callees)
-        stored = [array.astype(dtype) for array, dtype in zip(told, _CREDIT, strict=bool(told))]
+        fields = () if credit is None else (credit.names, credit.sizes, credit.callers, credit.callees)
+        stored = [array.astype(dtype) for array, dtype in zip(fields, _CREDIT, strict=bool(fields))]
         begin = self.append(*stored, one.inputs)
         num_functions = -1 if credit is None else len(credit.names)
         return CompileRef(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
     def credit(self, one: CompileRef) -> CallAttribution | None:
-        """What a compile tells of functions, see `Inlined.credit`."""
-        return CallAttribution(*self.read(one.begin, *_credit_shapes(one))) if one.told else None
+        """Functions of a compile, see `Inlined.credit`."""
+        return CallAttribution(*self.read(one.begin, *_credit_shapes(one))) if one.has_functions else None
 
     def inputs(self, compiles: Sequence[CompileRef]) -> np.ndarray:
         """Inputs of the inlined questions of compiles, one after another, float16 [num_inlined, num_features]."""
@@ -165,10 +138,8 @@ class CompileFile(ArrayFile):
 
 def _credit_shapes(one: CompileRef) -> list[tuple[Any, tuple[int, ...]]]:
     """Arrays of a `CallAttribution` in the order of its fields."""
-    if not one.told:
-        return []
     functions, inlined = (one.num_functions,), (one.num_inlined,)
-    return list(zip(_CREDIT, (functions, functions, inlined, inlined), strict=True))
+    return list(zip(_CREDIT, (functions, functions, inlined, inlined), strict=True)) if one.has_functions else []
 
 
 @dataclass(frozen=True)
@@ -180,13 +151,10 @@ class Evidence:
 
     def add(self, one: CompileRef) -> "Evidence":
         """The evidence with one more compile; the same answers again add nothing, unless they tell functions anew."""
-        for number, known in enumerate(self.compiles):
-            if one.answers == known.answers:
-                if known.told or not one.told:
-                    return self
-                others = (*self.compiles[:number], *self.compiles[number + 1 :])
-                return Evidence(self.baseline, (*others, one))
-        return Evidence(self.baseline, (*self.compiles, one))
+        same = [known for known in self.compiles if known.answers == one.answers]
+        if any(known.has_functions or not one.has_functions for known in same):
+            return self
+        return Evidence(self.baseline, (*(known for known in self.compiles if known.answers != one.answers), one))
 
 
 @dataclass(frozen=True)
@@ -244,15 +212,12 @@ class EquationFile(ArrayFile):
         self._compiles = compiles
 
     def make(self, baseline: float, compiles: Sequence[CompileRef]) -> OfModule:
-        """Make the equations of a module and append them.
-
-        Args:
-            baseline: size under the heuristic, in bytes.
-            compiles: of the module.
-        """
-        sides = _of_functions([self._compiles.credit(one) for one in compiles], _compile_of(compiles))
-        begin = self.append(*(array for side in sides for array in (side.of, side.values, side.group)))
-        return OfModule(baseline, tuple(compiles), begin, (len(sides[0].values), len(sides[1].values)))
+        """Make the equations of a module, of that size under the heuristic, and append them."""
+        of, joined = _compile_of(compiles), side_by_side([self._compiles.credit(one) for one in compiles])
+        callers = _terms(joined.callers, of, joined.sizes, joined.present)
+        callees = _terms(joined.callees, of, joined.gone, joined.asked)
+        begin = self.append(*(array for side in (callers, callees) for array in (side.of, side.values, side.group)))
+        return OfModule(baseline, tuple(compiles), begin, (len(callers.values), len(callees.values)))
 
     def batch(self, modules: Sequence[OfModule]) -> Equations:
         """Read the equations of modules, joined."""
@@ -281,33 +246,11 @@ def _compile_of(compiles: Sequence[CompileRef]) -> np.ndarray:
     return np.repeat(np.arange(len(compiles), dtype=np.int32), [one.num_inlined for one in compiles])
 
 
-def join(parts: Sequence[Equations]) -> Equations:
-    """Equations of several modules."""
-    return Equations(
-        np.concatenate([part.inputs for part in parts]),
-        _joined([part.modules for part in parts]),
-        _joined([part.callers for part in parts]),
-        _joined([part.callees for part in parts]),
-        np.concatenate([part.percent_per_byte for part in parts]),
-    )
-
-
-def _of_functions(credits: Sequence[CallAttribution | None], compile_of: np.ndarray) -> tuple[Terms, Terms]:
-    """Sums over callers and over callees."""
-    told = side_by_side(credits)
-    sides = np.full((2, len(compile_of)), -1, np.int64)
-    for number, (callers, callees) in enumerate(zip(told.callers, told.callees, strict=True)):
-        if callers is not None and callees is not None:
-            sides[:, compile_of == number] = callers, callees
-    callers, callees = sides
-    return (
-        _terms(callers, compile_of, told.sizes, told.present),
-        _terms(callees, compile_of, told.gone, told.asked),
-    )
-
-
-def _terms(function: np.ndarray, compile_of: np.ndarray, values: np.ndarray, holds: np.ndarray) -> Terms:
+def _terms(columns: Mapping[int, np.ndarray], compile_of: np.ndarray, values: np.ndarray, holds: np.ndarray) -> Terms:
     """Sums by compile and function, for the functions about which two compiles say different things."""
+    function = np.full(len(compile_of), -1, np.int64)
+    for number, of_compile in columns.items():
+        function[compile_of == number] = of_compile
     counts, known = np.zeros(values.shape, np.int64), function >= 0
     np.add.at(counts, (compile_of[known], function[known]), 1)
     used = holds & (_differs(values, holds) | _differs(counts, holds))
@@ -323,6 +266,17 @@ def _differs(values: np.ndarray, where: np.ndarray) -> np.ndarray:
     least, most = np.where(where, values, np.inf), np.where(where, values, -np.inf)
     found: np.ndarray = least.min(axis=0, initial=np.inf) < most.max(axis=0, initial=-np.inf)
     return found
+
+
+def join(parts: Sequence[Equations]) -> Equations:
+    """Equations of several modules."""
+    return Equations(
+        np.concatenate([part.inputs for part in parts]),
+        _joined([part.modules for part in parts]),
+        _joined([part.callers for part in parts]),
+        _joined([part.callees for part in parts]),
+        np.concatenate([part.percent_per_byte for part in parts]),
+    )
 
 
 def _joined(parts: Sequence[Terms]) -> Terms:

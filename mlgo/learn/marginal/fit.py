@@ -1,7 +1,9 @@
 """Fit a network of marginal costs to equations, held to the heuristic where the equations say little."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,25 +23,13 @@ def cost_shape(shape: Architecture) -> Architecture:
 
 
 def as_costs(policy: np.ndarray, shape: Architecture) -> np.ndarray:
-    """Costs that lead to the policy's answers: its logit is all growth, and nothing is known of what a callee saves.
-
-    Args:
-        policy: float32 [num_params].
-        shape: its layer widths.
-
-    Returns:
-        float32 [num_params of `cost_shape`].
-    """
+    """Costs that lead to a policy's answers, float32 [num_params of `cost_shape`]: its logit is all growth."""
     *hidden, (matrix, bias) = shape.unflatten(policy)
     return flatten([*hidden, (np.hstack([-matrix, 0.0 * matrix]), np.concatenate([-bias, 0.0 * bias]))])
 
 
 def as_policy(costs: np.ndarray, shape: Architecture) -> np.ndarray:
-    """The policy whose logit is what both outputs save together: minus growth and saving.
-
-    Returns:
-        float32 [num_params].
-    """
+    """The policy, float32 [num_params], whose logit is what both outputs save together: minus growth and saving."""
     *hidden, (matrix, bias) = cost_shape(shape).unflatten(costs)
     return flatten([*hidden, (-matrix.sum(axis=1, keepdims=True), -bias.sum(keepdims=True))])
 
@@ -65,59 +55,104 @@ class FitResult:
     record: dict[str, float]
 
 
-def fit_costs(
-    start: np.ndarray,
-    shape: Architecture,
-    evidence: Mapping[str, Evidence],
-    compiles: CompileFile,
-    heuristic: CloneData,
-    config: MarginalConfig,
-    seed: int,
-    round_: int,
-    member: int,
-) -> FitResult:
-    """Fit the network from a start.
+@dataclass(frozen=True)
+class CostFitter:
+    """Fits networks of costs to compiles.
 
-    The network has two outputs, growth g of the caller and saving s by the callee, both in units of
+    A network has two outputs, growth g of the caller and saving s by the callee, both in units of
     ``config.unit_bytes``; -(g + s) is the policy's logit. The loss is Huber's on the centred equations of modules, in
     percent of each module's size, plus ``config.function_weight`` times that on those of functions, in units, plus
     the round's anchor times the cross-entropy towards the heuristic's answers.
 
-    Which modules a member holds out to end its fits is the same in all rounds. So a fit may start from the last one,
-    which has never seen them.
+    Attributes:
+        shape: layer widths of a member's policy.
+        heuristic: its questions and answers.
+        compiles: file of all compiles that are fitted to.
     """
-    usable = {name: one for name, one in evidence.items() if len(one.compiles) >= _MIN_COMPILES}
-    if not usable:
-        raise TrainingError(
-            "no training module has two compiles with different answers; raise marginal.compiles or marginal.flip_share"
-        )
-    draws = {name: generator(seed, "marginal", "held out", member, name).random() for name in usable}
-    held = [one for name, one in usable.items() if draws[name] < config.held_out_share] or list(usable.values())
-    train = [one for name, one in usable.items() if draws[name] >= config.held_out_share] or held
-    rng = generator(seed, "marginal", "fit", round_, member)
-    network, draw_rows = _CostNetwork(start, shape, config), _row_sampler(heuristic)
-    with EquationFile(compiles) as file:
-        held_out, fitted = ([_drawn(file, one, rng) for one in part] for part in (held, train))
-        best, best_loss = start, network.mean_loss(_batches(file, held_out))
-        record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
-        anchor = config.anchors[min(round_, len(config.anchors) - 1)]
-        since_best = 0
-        for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
-            losses = []
-            permuted = rng.permutation(len(fitted))
-            for i in range(0, len(fitted), config.batch_modules):
-                batch = file.batch([fitted[int(j)] for j in permuted[i : i + config.batch_modules]])
-                losses.append(network.step(batch, heuristic, draw_rows(rng), anchor))
-            held_loss = network.mean_loss(_batches(file, held_out))
-            record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
-            if not np.isfinite([record["loss"], held_loss]).all():
-                raise TrainingError("the loss of the marginal costs is not a number; lower marginal.learning_rate")
-            since_best += 1
-            if held_loss < best_loss:
-                best, best_loss, since_best = network.weights(), held_loss, 0
-            if since_best == config.patience:
-                break
-    return FitResult(best, {**record, "held_out_loss": best_loss})
+
+    shape: Architecture
+    heuristic: CloneData
+    compiles: CompileFile
+    config: MarginalConfig
+    seed: int
+
+    def fit_members(
+        self, costs: np.ndarray, evidence: Mapping[str, Evidence], round_: int, threads: int = 1
+    ) -> list[FitResult]:
+        """Fit each member, float32 [num_members, num_params of `cost_shape`], from where its last fit has led to."""
+        import_tensorflow(threads)  # once, before the threads
+        with ThreadPoolExecutor(threads) as pool:
+            members = range(len(costs))
+            return list(pool.map(lambda member: self.fit(costs[member], evidence, round_, member), members))
+
+    def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> FitResult:
+        """Fit a member from a start.
+
+        Which modules a member holds out to end its fits is the same in all rounds. So a fit may start from the last
+        one, which has never seen them.
+        """
+        config, rng = self.config, generator(self.seed, "marginal", "fit", round_, member)
+        held, train = self._split(evidence, member)
+        network = _CostNetwork(start, self.shape, config)
+        with EquationFile(self.compiles) as file:
+            held_out, fitted = ([_drawn(file, one, rng) for one in part] for part in (held, train))
+            best, best_loss = start, network.mean_loss(_batches(file, held_out))
+            record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
+            since_best = 0
+            for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
+                losses = self._pass(network, file, fitted, rng, round_)
+                held_loss = network.mean_loss(_batches(file, held_out))
+                record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
+                if not np.isfinite([record["loss"], held_loss]).all():
+                    raise TrainingError("the loss of the marginal costs is not a number; lower marginal.learning_rate")
+                since_best += 1
+                if held_loss < best_loss:
+                    best, best_loss, since_best = network.weights(), held_loss, 0
+                if since_best == config.patience:
+                    break
+        return FitResult(best, {**record, "held_out_loss": best_loss})
+
+    def _split(self, evidence: Mapping[str, Evidence], member: int) -> tuple[list[Evidence], list[Evidence]]:
+        """Modules that a member holds out, and those that it is fitted to."""
+        usable = {name: one for name, one in evidence.items() if len(one.compiles) >= _MIN_COMPILES}
+        if not usable:
+            raise TrainingError(
+                "no training module has two compiles with different answers; raise marginal.compiles or "
+                "marginal.flip_share"
+            )
+        share = self.config.held_out_share
+        draws = {name: generator(self.seed, "marginal", "held out", member, name).random() for name in usable}
+        held = [one for name, one in usable.items() if draws[name] < share] or list(usable.values())
+        return held, [one for name, one in usable.items() if draws[name] >= share] or held
+
+    def _pass(
+        self,
+        network: "_CostNetwork",
+        file: EquationFile,
+        modules: Sequence[OfModule],
+        rng: np.random.Generator,
+        round_: int,
+    ) -> list[float]:
+        """One pass over the equations; returns the loss of each step."""
+        config, losses = self.config, []
+        anchor, permuted = config.anchors[min(round_, len(config.anchors) - 1)], rng.permutation(len(modules))
+        for i in range(0, len(modules), config.batch_modules):
+            batch = file.batch([modules[int(j)] for j in permuted[i : i + config.batch_modules]])
+            losses.append(network.step(batch, self.heuristic, self._draw_rows(rng), anchor))
+        return losses
+
+    def _draw_rows(self, rng: np.random.Generator) -> np.ndarray:
+        """Positions of the heuristic's questions, in proportion to their weights: int64 [_ANCHOR_BATCH]."""
+        count, ends = len(self.heuristic.answers), self._weight_ends
+        if ends is None:
+            return rng.integers(0, count, _ANCHOR_BATCH)
+        return np.minimum(np.searchsorted(ends, ends[-1] * rng.random(_ANCHOR_BATCH), side="right"), count - 1)
+
+    @cached_property
+    def _weight_ends(self) -> np.ndarray | None:
+        """Running sum of the questions' weights, once and not in each step."""
+        weights = self.heuristic.weights
+        return None if weights is None else np.cumsum(weights, dtype=np.float64)
 
 
 def _drawn(file: EquationFile, one: Evidence, rng: np.random.Generator) -> OfModule:
@@ -128,15 +163,6 @@ def _drawn(file: EquationFile, one: Evidence, rng: np.random.Generator) -> OfMod
 def _batches(file: EquationFile, modules: Sequence[OfModule]) -> Iterator[Equations]:
     """Equations of held-out modules, one batch in memory at a time."""
     return (file.batch(modules[i : i + _HELD_BATCH]) for i in range(0, len(modules), _HELD_BATCH))
-
-
-def _row_sampler(heuristic: CloneData) -> Callable[[np.random.Generator], np.ndarray]:
-    """Draws positions of questions in proportion to their weights: int64 [_ANCHOR_BATCH]."""
-    count = len(heuristic.answers)
-    if heuristic.weights is None:
-        return lambda rng: rng.integers(0, count, _ANCHOR_BATCH)
-    ends = np.cumsum(heuristic.weights, dtype=np.float64)  # once, not in each step
-    return lambda rng: np.minimum(np.searchsorted(ends, ends[-1] * rng.random(_ANCHOR_BATCH), side="right"), count - 1)
 
 
 class _CostNetwork:

@@ -46,7 +46,6 @@ def savings(
     """Put effects beside what is seen of their candidates before anything is chosen.
 
     Args:
-        observer: says what is seen.
         units: with their compile without elimination.
         changes: mean change of the score with each candidate, by unit and position.
         max_effect: larger savings and losses, in percent, count as this.
@@ -76,11 +75,7 @@ def savings(
 def fit_savings(
     train: Savings, validation: Savings, margin: float, hidden: list[int], config: BCConfig, seed: int
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Fit a network by Huber's loss; stop when validation no longer improves.
-
-    Returns:
-        Weights float32 [num_params], and a record for each epoch.
-    """
+    """Fit a network by Huber's loss until validation no longer improves: weights, and a record for each epoch."""
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)
     network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.registry import Kind
+from mlgo.base.registry import Kind, Learner
 from mlgo.learn.base import SampledCompile, Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES, optimise
 
 
-class ProximalPolicyOptimisation:
+class ProximalPolicyOptimisation(Learner):
     """Draws answers with the policy's own probabilities, and makes those likelier that compiled smaller."""
 
     name = "ppo"

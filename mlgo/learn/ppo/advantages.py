@@ -39,9 +39,6 @@ class RewardScale:
     One percent is much for one module and nothing for another. A reward enters the advantages as
     ``(reward - mean) / deviation`` of its module. A module with few episodes borrows from all: mean and variance are
     averages of its own, weighted by its number of episodes, and those of all episodes, weighted by ``prior``.
-
-    Attributes:
-        prior: how many episodes the moments of all are worth.
     """
 
     prior: float
@@ -49,12 +46,7 @@ class RewardScale:
     modules: dict[str, RunningMoments] = field(default_factory=dict)
 
     def including(self, modules: Sequence[str], rewards: Sequence[float]) -> "RewardScale":
-        """The scale after more episodes.
-
-        Args:
-            modules: module of each episode.
-            rewards: its relative reward.
-        """
+        """The scale after more episodes, given by their modules and relative rewards."""
         every, own = self.every, dict(self.modules)
         for module, reward in zip(modules, rewards, strict=True):
             every = every.including(reward)
@@ -71,13 +63,10 @@ class RewardScale:
 
 
 def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lambda: float) -> np.ndarray:
-    """Advantages of an episode whose only reward comes at its end.
+    """Advantages of an episode whose only reward comes at its end, float64 [num_steps].
 
     ``A_t = d_t + gamma lambda A_(t+1)``, ``d_t = r_t + gamma V_(t+1) - V_t``; nothing follows the last step. With gamma
     and lambda 1 this is ``reward - V_t``.
-
-    Returns:
-        float64 [num_steps].
     """
     advantages = np.empty(len(values))
     advantage, received, following = 0.0, reward, 0.0
@@ -92,8 +81,7 @@ def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lam
 def advantages_over_siblings(subjects: Sequence[str], rewards: np.ndarray, limit: float) -> np.ndarray:
     """Reward of each episode, less the mean of the others of its subject, in root mean squares of all that differ.
 
-    Returns:
-        float64 [num_episodes]; 0 for an only episode, and where all of a subject came out alike.
+    float64 [num_episodes]; 0 for an only episode, and where all of a subject came out alike.
     """
     _, of = np.unique(np.asarray(subjects), return_inverse=True)
     count, total = np.bincount(of)[of], np.bincount(of, rewards)[of]
@@ -116,8 +104,7 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
 def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
     """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares.
 
-    Returns:
-        float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
+    float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
     """
     of_each: dict[str, list[int]] = {}
     for number, one in enumerate(episodes):
@@ -126,10 +113,11 @@ def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.
         of_each.setdefault(one.key, []).append(number)
     found = [np.zeros(0)] * len(episodes)
     for numbers in of_each.values():
-        told = side_by_side([episodes[number].credit for number in numbers])
-        grown, saved = _over_others(told.sizes, told.present), _over_others(told.gone, told.asked)
-        for row, (number, callers, callees) in enumerate(zip(numbers, told.callers, told.callees, strict=True)):
-            found[number] = -(grown[row, callers] + saved[row, callees])
+        functions = side_by_side([episodes[number].credit for number in numbers])
+        grown = _over_others(functions.sizes, functions.present)
+        saved = _over_others(functions.gone, functions.asked)
+        for row, number in enumerate(numbers):
+            found[number] = -(grown[row, functions.callers[row]] + saved[row, functions.callees[row]])
     advantages = np.concatenate([np.zeros(0), *found])
     return clipped(advantages, advantages != 0.0, limit)
 

@@ -1,8 +1,7 @@
 """Proximal policy optimisation from a given start, one iteration after another."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -61,12 +60,9 @@ def optimise(
 
     Args:
         start: float32 [num_params], policy to start from; its logits are softened first.
-        architecture: its layer widths.
         actions: what its outputs say about actions.
         collect: compiles under samples from a policy.
         validate: rewards of a policy's own decisions; their mean decides which policy is returned as best.
-        config: sizes and steps.
-        seed: root seed of the value network and of the order of questions.
         state: where to go on; None starts anew.
         after_iteration: called with each new state, for checkpoints and logs.
 
@@ -79,8 +75,7 @@ def optimise(
 
     def validated(state: PpoState) -> PpoState:
         weights = networks.policy_weights
-        rewards = validate(weights)
-        return state.validated(weights, float(rewards.mean()), len(rewards))
+        return state.validated(weights, validate(weights))
 
     if state is None:
         first, scale = {"iteration": 0, "evaluations": 0}, RewardScale(config.reward_prior)
@@ -100,9 +95,14 @@ def optimise(
             batch, record = _over_expectations(episodes, networks, actions, scale, config)
         if len(batch.answers):
             record |= update(batch, generator(seed, "ppo", "minibatches", state.done))
+        rewards = np.array([one.reward for one in compiles])
         record = {
             "iteration": state.done + 1,
-            **_rewards_of(asked, compiles),
+            "mean_reward": float(rewards.mean()),
+            "max_reward": float(rewards.max()),
+            "min_reward": float(rewards.min()),
+            "win_share": float((rewards > 0).mean()),
+            "failed_episodes": len(asked) - len(compiles),
             **record,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
         }
@@ -115,24 +115,20 @@ def _over_siblings(
     episodes: Sequence[Trajectory], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
-    advantages = _compared(episodes, config)
+    if config.baseline == "functions":
+        advantages = advantages_of_functions(episodes, config.max_advantage)
+    else:
+        rewards = np.array([one.reward for one in episodes])
+        of_each = advantages_over_siblings([one.key for one in episodes], rewards, config.max_advantage)
+        advantages = np.repeat(of_each, [len(one.answers) for one in episodes])
     differs = advantages != 0.0
-    share = float(np.count_nonzero(differs) / max(1, len(differs)))
+    record = {"differing_share": float(np.count_nonzero(differs) / max(1, len(differs)))}
     if not differs.any():
-        return Batch(*(np.zeros(0, np.float32) for _ in Batch.__dataclass_fields__)), {"differing_share": share}
+        return Batch(*(np.zeros(0, np.float32) for _ in fields(Batch))), record
     inputs, chosen = (part[differs] for part in _joined(episodes))
     old = _log_probabilities(networks, actions, inputs, chosen)
     taught = advantages[differs].astype(np.float32)
-    return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), {"differing_share": share}
-
-
-def _compared(episodes: Sequence[Trajectory], config: PPOConfig) -> np.ndarray:
-    """Advantages without a value network, float64 [num_questions]."""
-    if config.baseline == "functions":
-        return advantages_of_functions(episodes, config.max_advantage)
-    rewards = np.array([one.reward for one in episodes])
-    advantages = advantages_over_siblings([one.key for one in episodes], rewards, config.max_advantage)
-    return np.repeat(advantages, [len(one.answers) for one in episodes])
+    return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), record
 
 
 def _over_expectations(
@@ -170,14 +166,3 @@ def _log_probabilities(
 
     logits = forward(lambda part: actions.logits(networks.policy, part), inputs)
     return np.asarray(actions.log_prob(ops, logits, chosen))
-
-
-def _rewards_of(asked: Sequence[SampledCompile | None], compiles: Sequence[SampledCompile]) -> dict[str, Any]:
-    rewards = np.array([one.reward for one in compiles])
-    return {
-        "mean_reward": float(rewards.mean()),
-        "max_reward": float(rewards.max()),
-        "min_reward": float(rewards.min()),
-        "win_share": float((rewards > 0).mean()),
-        "failed_episodes": len(asked) - len(compiles),
-    }

@@ -1,10 +1,10 @@
-"""The clipped update: Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
+"""Networks and their clipped update: Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 
 The formulas take and give tensors; TensorFlow is loaded by the time they are called.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
 from mlgo.host.actions import ActionSpace
-from mlgo.learn.cloning import perceptron
+from mlgo.learn.cloning import layers_of, perceptron
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
@@ -22,13 +22,10 @@ _QUESTIONS_AT_ONCE = 4096
 
 
 def soften(weights: np.ndarray, architecture: Architecture, temperature: float) -> np.ndarray:
-    """Divide the last layer, and with it every logit, by a temperature.
+    """Divide the last layer, and with it every logit, by a temperature: float32 [num_params].
 
     A clone is so sure of itself that sampling from it explores nothing. No decision changes, as signs stay; exactly so
     for a power of two, which rounds nothing.
-
-    Returns:
-        float32 [num_params].
     """
     softened = weights.copy()
     softened[architecture.layer_slices()[-1]] /= np.float32(temperature)
@@ -36,7 +33,7 @@ def soften(weights: np.ndarray, architecture: Architecture, temperature: float) 
 
 
 class ActorCritic:
-    """A policy network that gives logits, and a value network of its own.
+    """A policy network that gives logits, and a value network of its own, with their optimisers.
 
     Attributes:
         policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
@@ -62,15 +59,14 @@ class ActorCritic:
     @property
     def policy_weights(self) -> np.ndarray:
         """Weights of the policy as rollouts take them: float32 [num_params]."""
-        arrays = [np.asarray(array) for array in self.policy.get_weights()]
-        return flatten(list(zip(arrays[::2], arrays[1::2], strict=True)))
+        return flatten(layers_of(self.policy))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Weights and optimiser state, float32 [...] each, in a fixed order."""
         return tuple(np.asarray(variable.numpy()) for variable in self._variables())
 
     def restore(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take over what `arrays` returned, float32 [...] each."""
+        """Take over what `arrays` returned."""
         for variable, array in zip(self._variables(), arrays, strict=True):
             variable.assign(array)
 
@@ -131,6 +127,15 @@ class Batch:
     advantages: np.ndarray
     returns: np.ndarray
 
+    def shuffled(self, config: PPOConfig, rng: np.random.Generator) -> Iterator["Batch"]:
+        """Minibatches of each epoch, in an order of its own."""
+        num = len(self.answers)
+        for _ in range(config.epochs):
+            order = rng.permutation(num)
+            for start in range(0, num, config.batch_size):
+                chosen = order[start : start + config.batch_size]
+                yield Batch(*(getattr(self, one.name)[chosen] for one in fields(Batch)))
+
 
 def clipped_surrogate(ratio: Any, advantages: Any, clip_range: float) -> Any:
     """``min(ratio A, clip(ratio, 1 - range, 1 + range) A)``: nothing is gained by moving further than the range."""
@@ -155,14 +160,10 @@ class ClippedUpdate:
         self._value_gradients = _value_gradients(networks.value) if networks.value is not None else None
 
     def __call__(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
-        """Do it once.
+        """Do it once, with the questions in random order.
 
         The policy stops at the first minibatch on which it has moved further than ``max_kl``; the value network
         goes on.
-
-        Args:
-            batch: questions with advantages.
-            rng: order of the questions.
 
         Returns:
             Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
@@ -170,33 +171,30 @@ class ClippedUpdate:
         """
         records: list[dict[str, float]] = []
         value_losses: list[float] = []
-        steps, moved_too_far = 0, False
-        for part in _minibatches(batch, self._config, rng):
+        moved_too_far = False
+        for part in batch.shuffled(self._config, rng):
             inputs = part.inputs.astype(np.float32)
             if not moved_too_far:
-                tensors, gradients = self._policy_gradients(
-                    inputs, part.answers, part.log_probabilities, part.advantages
-                )
-                records.append({name: float(tensor) for name, tensor in tensors.items()})
-                _check(records[-1]["policy_loss"], "policy", "ppo.learning_rate")
+                records.append(self._update_policy(inputs, part))
                 moved_too_far = records[-1]["kl"] > self._config.max_kl
-                if not moved_too_far:
-                    self._networks.policy_optimizer.apply(gradients)
-                    steps += 1
             if self._value_gradients is not None:
                 loss, gradients = self._value_gradients(inputs, part.returns)
-                value_losses.append(float(loss))
-                _check(value_losses[-1], "value", "ppo.value_learning_rate")
+                value_losses.append(_finite(loss, "value", "ppo.value_learning_rate"))
                 self._networks.value_optimizer.apply(gradients)
-        for network, name, setting in (
-            (self._networks.policy, "policy", "ppo.learning_rate"),
-            (self._networks.value, "value", "ppo.value_learning_rate"),
-        ):
-            if network is not None and not all(np.isfinite(part).all() for part in network.get_weights()):
-                raise TrainingError(f"the {name} network of PPO has weights that are not numbers; lower {setting}")
+        _check_weights(self._networks.policy, "policy", "ppo.learning_rate")
+        _check_weights(self._networks.value, "value", "ppo.value_learning_rate")
         means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
         value_loss = {"value_loss": float(np.mean(value_losses))} if value_losses else {}
-        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": steps}
+        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": len(records) - moved_too_far}
+
+    def _update_policy(self, inputs: np.ndarray, part: Batch) -> dict[str, float]:
+        """A step of the policy, unless it has moved too far by then."""
+        tensors, gradients = self._policy_gradients(inputs, part.answers, part.log_probabilities, part.advantages)
+        record = {name: float(tensor) for name, tensor in tensors.items()}
+        _finite(record["policy_loss"], "policy", "ppo.learning_rate")
+        if not record["kl"] > self._config.max_kl:
+            self._networks.policy_optimizer.apply(gradients)
+        return record
 
 
 def _policy_gradients(networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> Any:
@@ -236,16 +234,12 @@ def _value_gradients(network: Any) -> Any:
     return tf.function(gradients, input_signature=signature)
 
 
-def _minibatches(batch: Batch, config: PPOConfig, rng: np.random.Generator) -> Iterator[Batch]:
-    """Questions of all episodes, shuffled anew in each epoch."""
-    num = len(batch.answers)
-    for _ in range(config.epochs):
-        order = rng.permutation(num)
-        for start in range(0, num, config.batch_size):
-            chosen = order[start : start + config.batch_size]
-            yield Batch(*(getattr(batch, name)[chosen] for name in Batch.__dataclass_fields__))
-
-
-def _check(loss: float, network: str, setting: str) -> None:
-    if not np.isfinite(loss):
+def _finite(loss: Any, network: str, setting: str) -> float:
+    if not np.isfinite(number := float(loss)):
         raise TrainingError(f"the {network} loss of PPO is not a number; lower {setting}")
+    return number
+
+
+def _check_weights(network: Any, name: str, setting: str) -> None:
+    if network is not None and not all(np.isfinite(part).all() for part in network.get_weights()):
+        raise TrainingError(f"the {name} network of PPO has weights that are not numbers; lower {setting}")
