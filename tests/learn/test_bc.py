@@ -13,34 +13,24 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError, TrainingError
 from mlgo.host.actions import Binary
-from mlgo.learn.cloning import BCConfig, CloneData, clone
+from mlgo.learn.cloning import CloneData, clone
 from mlgo.learn.dataset import bounded_rows, check_trace, clone_data
 from mlgo.learn.progress import write_history
 from mlgo.policy.features import Normalisation
+from tests.learn.toys import cloning_config
 
-CONFIG = BCConfig(
-    max_epochs=3,
-    patience=2,
-    batch_size=16,
-    learning_rate=0.01,
-    max_steps_per_module=100,
-    weighting="question",
-    balance=False,
-)
+CONFIG = cloning_config(3, 2, 16, 0.01)
 
 PROGRAM = """
 import hashlib, json
 import numpy as np
 from mlgo.host.actions import Binary
-from mlgo.learn.cloning import BCConfig
 from mlgo.errors import TrainingError
 from mlgo.learn.cloning import CloneData, clone
 from mlgo.policy.network import flatten, logits
+from tests.learn.toys import cloning_config
 
-config = BCConfig(
-    max_epochs=25, patience=5, batch_size=64, learning_rate=0.01, max_steps_per_module=100, weighting="question",
-    balance=False,
-)
+config = cloning_config(25, 5, 64, 0.01)
 rng = np.random.default_rng(0)
 
 def data(count):
@@ -96,32 +86,16 @@ def test_a_separable_toy_is_learnt(report):
     assert report["accuracy"] > 0.97
     assert report["shapes"] == [[[3, 8], [8]], [[8, 1], [1]]]
     assert report["no_hidden"] == 1
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_weights(report):
-    first, again, other = report["digests"]
+    first, again, other = report["digests"]  # the seed decides
     assert first == again != other
     assert report["same_history"]
-
-
-@pytest.mark.slow
-def test_history_and_the_epoch_that_is_kept(report):
     history = report["history"]
     assert [record["epoch"] for record in history] == list(range(1, len(history) + 1))
     assert history[-1]["loss"] < history[0]["loss"]
     assert 0.97 < max(record["validation_accuracy"] for record in history) <= 1.0
-    assert report["loss_of_result"] == pytest.approx(report["best_loss"], rel=1e-3)
-
-
-@pytest.mark.slow
-def test_weights_of_questions(report):
-    assert report["weighed"] == pytest.approx([0.0, 0.0], abs=1e-5)  # all the same is as none
+    assert report["loss_of_result"] == pytest.approx(report["best_loss"], rel=1e-3)  # of the best epoch
+    assert report["weighed"] == pytest.approx([0.0, 0.0], abs=1e-5)  # weights that are all the same are as none
     assert report["followed"] > 0.95
-
-
-@pytest.mark.slow
-def test_a_loss_that_is_not_a_number(report):
     assert "not a number" in report["nan"]
 
 
@@ -170,14 +144,13 @@ def test_dataset_takes_projects_and_orders_features():
     assert len(clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 100, 0).answers) == 15
 
 
-def test_dataset_bounds_each_module():
-    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0)
+def test_what_is_drawn_follows_from_the_seed_and_the_module():
+    found, other, alone = (
+        clone_data(trace(ROWS), projects, Binary(), SCALING, 4, seed)
+        for projects, seed in (({"p", "q"}, 0), ({"p", "q"}, 1), ({"p"}, 0))
+    )
     assert len(found.answers) == 4 + 2 + 3
-    again = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0)
-    assert np.array_equal(found.inputs, again.inputs)
-    other = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 1)
     assert not np.array_equal(found.inputs, other.inputs)
-    alone = clone_data(trace(ROWS), {"p"}, Binary(), SCALING, 4, 0)
     assert np.array_equal(alone.inputs, found.inputs[:6])  # other projects do not change what is drawn
 
 
@@ -201,21 +174,10 @@ def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed)
     assert kept == {key: min(size, bound) for key, size in sizes.items()}
 
 
-@pytest.mark.parametrize(
-    ("weighting", "balance", "expected"),
-    [
-        # p/m keeps 4 of 10, p/n 2, q/m 3
-        ("module", False, [0.75] * 4 + [1.5] * 2 + [1.0] * 3),
-        ("sqrt", False, np.array([0.5] * 4 + [0.5**0.5] * 2 + [3**-0.5] * 3) * 9 / (2 + 2**0.5 + 3**0.5)),
-        ("question", False, None),
-    ],
-)
-def test_dataset_weighs_modules(weighting, balance, expected):
-    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, weighting, balance)
-    if expected is None:
-        assert found.weights is None
-    else:
-        assert found.weights == pytest.approx(np.array(expected), rel=1e-5)
+def test_dataset_weighs_modules():
+    found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, "module", False)
+    assert found.weights == pytest.approx([0.75] * 4 + [1.5] * 2 + [1.0] * 3)  # p/m has 4 of 10, p/n 2, q/m 3
+    assert clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0).weights is None
 
 
 def test_dataset_balances_answers():
@@ -227,9 +189,7 @@ def test_dataset_balances_answers():
 def test_a_trace_that_does_not_fit():
     check_trace(trace(ROWS), {"task": "inline-size"}, "inline-size", SCALING)
     check_trace(trace(ROWS), {}, "inline-size", SCALING)
-    with pytest.raises(
-        TrainingError, match="the trace is of task 'u', not 'inline-size'; run the baseline stage again"
-    ):
+    with pytest.raises(TrainingError, match="the trace is of task 'u', not 'inline-size'; run the baseline stage"):
         check_trace(trace(ROWS), {"task": "u"}, "inline-size", SCALING)
     with pytest.raises(TrainingError, match=r"the vocabulary lacks 1 features of the trace \(a\)"):
         check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
@@ -239,14 +199,7 @@ def test_a_trace_that_does_not_fit():
 
 def test_dataset_without_rows():
     found = clone_data(trace(ROWS), {"other"}, Binary(), SCALING, 4, 0)
-    assert found.inputs.shape == (0, 2)
-    assert found.answers.shape == (0,)
-
-
-def test_dataset_without_a_feature():
-    odd = Normalisation(("a", "z"), SCALING.centre, SCALING.scale)
-    with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
-        clone_data(trace(ROWS), {"p"}, Binary(), odd, 4, 0)
+    assert (found.inputs.shape, found.answers.shape) == ((0, 2), (0,))
 
 
 def test_history_as_csv(tmp_path):

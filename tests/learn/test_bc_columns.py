@@ -7,23 +7,14 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import trace_schema
-from mlgo.errors import TrainingError
 from mlgo.host.actions import Categorical
-from mlgo.learn.cloning import BCConfig, clone
 from mlgo.learn.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values, values_of
+from tests.learn.toys import cloning_config
 
 COLUMNS = 5
 SPACE = Categorical("mask")
-BC = BCConfig(
-    max_epochs=40,
-    patience=10,
-    batch_size=64,
-    learning_rate=0.05,
-    max_steps_per_module=1000,
-    weighting="question",
-    balance=False,
-)
+BC = cloning_config(40, 10, 64, 0.05)
 TYPES = {
     "mask": pa.list_(pa.int64(), COLUMNS),
     "density": pa.list_(pa.float32(), COLUMNS),
@@ -113,9 +104,3 @@ def test_a_clone_of_the_lightest_column(in_tensorflow):
     assert len(report["bias"]) == 1
     weights = [row[0] for row in report["matrix"]]
     assert weights[0] < -5 * abs(weights[1])  # density counts, the stage does not
-
-
-def test_nothing_to_imitate():
-    table = trace("p", 30, 4)
-    with pytest.raises(TrainingError, match="validation trace holds no question"):
-        clone(data(table, {"p"}), data(table, {"none"}), SPACE, [], BC, 0)

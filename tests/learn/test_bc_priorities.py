@@ -7,21 +7,13 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import trace_schema
-from mlgo.errors import ConfigError, TrainingError
+from mlgo.errors import ConfigError
 from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
-from mlgo.learn.cloning import BCConfig, clone
 from mlgo.learn.dataset import clone_data
 from mlgo.policy.vocabulary import build_vocabulary, normalisation, recorded_values
+from tests.learn.toys import cloning_config
 
-BC = BCConfig(
-    max_epochs=25,
-    patience=10,
-    batch_size=64,
-    learning_rate=0.05,
-    max_steps_per_module=1000,
-    weighting="question",
-    balance=False,
-)
+BC = cloning_config(25, 10, 64, 0.05)
 TYPES = {"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}
 
 
@@ -91,12 +83,6 @@ def test_a_linear_clone_of_longest_first(in_tensorflow):
     assert report["accuracy"] > 0.98
     assert report["error"] < 0.05
     assert report["same"]
-
-
-def test_nothing_to_imitate():
-    table = trace("p", 30, 4)
-    with pytest.raises(TrainingError, match="validation trace holds no question"):
-        clone(data(table, {"p"}), data(table, {"none"}), PRIORITIES, [], BC, 0)
 
 
 def test_balancing_is_refused():

@@ -6,12 +6,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from mlgo.base.artifacts import trace_schema
 from mlgo.base.config import load_config
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError, TrainingError
@@ -38,6 +34,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from tests.conftest import REPOSITORY
+from tests.learn.test_bc import SCALING, trace
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
     update={"rounds": 5, "weighting": "module", "gain_weight": 1.0, "flipped": 2, "perturbed": 3}
@@ -82,23 +79,6 @@ def test_weights_of_questions_by_hand():
     assert question_weights(modules, np.ones(5), "question", True).tolist() == [1.0] * 5  # nothing to balance
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2**9 - 1)), min_size=1, max_size=6),
-    st.sampled_from(["module", "sqrt"]),
-)
-def test_weights_of_modules_follow_their_number_of_questions(sizes, weighting):
-    modules = np.repeat(np.arange(len(sizes)), [size for size, _ in sizes])
-    answers = np.concatenate([[bits >> i & 1 for i in range(size)] for size, bits in sizes])
-    weights = question_weights(modules, answers, weighting, False)
-    assert weights.mean() == pytest.approx(1.0, rel=1e-5)
-    totals = np.bincount(modules, weights)
-    expected = np.array([1.0 if weighting == "module" else size**0.5 for size, _ in sizes])
-    assert totals / totals[0] == pytest.approx(expected / expected[0], rel=1e-4)
-    if 0 < answers.sum() < len(answers):
-        balanced = question_weights(modules, answers, weighting, True)
-        assert balanced[answers == 1].sum() == pytest.approx(balanced[answers == 0].sum(), rel=1e-4)
-
-
 def test_what_is_imitated_by_hand():
     known = {"b": trajectory("b", 0.0, (1,)), "a": trajectory("a", 0.02, (0, 1, 1, 0))}
     data = imitation_data(known, "sqrt", 1.0)
@@ -110,18 +90,6 @@ def test_what_is_imitated_by_hand():
     assert imitation_data(known, "question", 0.0).weights.tolist() == [1.0] * 5
     worse = imitation_data({"a": trajectory("a", -0.3), "b": trajectory("b", 0.0)}, "module", 5.0)
     assert worse.weights.tolist() == [1.0] * 4  # a loss is no negative weight
-
-
-FEATURES = ("b", "a")
-SCALING = Normalisation(FEATURES, np.zeros(2, np.float32), np.ones(2, np.float32))
-
-
-def trace(rows):
-    names = ["project", "module", "step", "a", "b", "answer"]
-    return pa.Table.from_pylist(
-        [dict(zip(names, row, strict=True)) | {"context": ""} for row in rows],
-        schema=trace_schema(["a", "b"]).remove_metadata(),
-    )
 
 
 def test_the_heuristic_s_trajectories():

@@ -16,9 +16,9 @@ from mlgo.jit.policy import ChoiceEpisode, ChoicePolicy, play
 from mlgo.jit.pool import ChoicePool
 from mlgo.jit.state import Choice, Observer, columns_for
 from mlgo.learn.choices import ChoiceContext, demonstrations, results, sampled_compiles
-from mlgo.learn.cloning import BCConfig
 from mlgo.learn.marginal.savings import fit_savings, savings
 from tests.jit.additive import NAMES, OBSERVER, AdditiveCompiler, AdditiveSpec
+from tests.learn.toys import cloning_config
 
 UNIT = EligibleUnit("u", "train", 3, none=100.0, heuristic=80.0, heuristic_choice=(0,))
 
@@ -92,15 +92,7 @@ def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     saved = 4.0 * np.log1p(values[:, :, 0]) / np.log(11.0) - 2.0
     changes = {str(i): {place: -0.8 * one for place, one in enumerate(row)} for i, row in enumerate(saved)}
     data = savings(OBSERVER, units, changes, 5.0)
-    config = BCConfig(
-        max_epochs=60,
-        patience=20,
-        batch_size=60,
-        learning_rate=0.1,
-        max_steps_per_module=1,
-        weighting="question",
-        balance=False,
-    )
+    config = cloning_config(60, 20, 60, 0.1)
     weights, history = fit_savings(data, data, 0.5, [], config, seed=0)
     assert history[-1]["validation_loss"] < 0.01
     policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [], rng).with_weights(weights)

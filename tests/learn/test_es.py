@@ -13,13 +13,7 @@ from mlgo.learn.es.loop import STATES, EsState, evolve
 from tests.conftest import REPOSITORY
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
-    update={
-        "generations": 12,
-        "pairs": 8,
-        "perturbation": 0.1,
-        "step_size": 0.1,
-        "validate_every": 4,
-    }
+    update={"generations": 12, "pairs": 8, "perturbation": 0.1, "step_size": 0.1, "validate_every": 4}
 )
 TARGET = np.array([0.8, -0.5, 0.3, 0.0, 1.0])
 START = np.zeros(5, np.float32)
@@ -37,6 +31,17 @@ def evaluate(candidates, generation):
 
 def validate(weights):
     return distance(weights)
+
+
+def run(evaluate=evaluate, validate=validate, config=CONFIG, seed=0, **options):
+    return evolve(COORDINATES, evaluate, validate, config, seed, **options)
+
+
+def watched(config):
+    """Candidates and generations of a run that were asked for, and its state."""
+    asked = []
+    state = run(lambda *candidates: asked.append(candidates) or evaluate(*candidates), config=config)
+    return asked, state
 
 
 def configured(**changes):
@@ -79,9 +84,9 @@ def test_coordinates_in_units_of_each_weight():
 
 
 def test_it_climbs_to_the_optimum():
+    assert run(config=configured(generations=0)).best_reward == pytest.approx(-1.98)
     config = configured(generations=80, step_size=0.05)
-    state = evolve(COORDINATES, evaluate, validate, config, 0)
-    assert validate(START) == pytest.approx(-1.98)
+    state = run(config=config)
     assert state.best_reward > -0.05
     assert state.best == pytest.approx(TARGET, abs=0.2)
     assert state.done == 80
@@ -95,7 +100,7 @@ def test_the_best_point_is_one_that_was_validated():
         seen.append(weights.copy())
         return np.array([len(seen) == 3])  # the third validation is declared the best
 
-    state = evolve(COORDINATES, evaluate, watch, CONFIG, 0)
+    state = run(validate=watch)
     assert len(seen) == 1 + 3  # at the start and after generations 4, 8, 12
     assert state.best_reward == 1.0
     assert np.array_equal(COORDINATES.weights(state.best), seen[2])
@@ -107,30 +112,24 @@ def test_the_start_is_returned_when_nothing_is_better():
 
 
 def test_the_last_generation_is_always_validated():
-    state = evolve(COORDINATES, evaluate, validate, configured(generations=6), 0)
+    state = run(config=configured(generations=6))
     validated = [record["generation"] for record in state.history if "validation_reward" in record]
     assert validated == [0, 4, 6]
 
 
 def test_the_history_counts_compiles():
-    state = evolve(
-        COORDINATES, evaluate, lambda weights: np.repeat(validate(weights), 5), configured(generations=6), 0
-    )  # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
+    # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
+    state = run(validate=lambda weights: np.repeat(validate(weights), 5), config=configured(generations=6))
     assert [record["evaluations"] for record in state.history] == [5, 37, 69, 101, 138, 170, 207]
 
 
 def test_the_history_counts_the_trial_steps_of_a_trust_region():
-    state = evolve(COORDINATES, evaluate, validate, method_config({"update": "trust_region"}, generations=2), 0)
+    state = run(config=method_config({"update": "trust_region"}, generations=2))
     assert [record["evaluations"] for record in state.history] == [1, 37, 74]  # the mean and the step, on 2 modules
 
 
-def test_no_generations():
-    state = evolve(COORDINATES, evaluate, validate, configured(generations=0), 0)
-    assert (state.done, state.best_reward) == (0, pytest.approx(-1.98))
-
-
 def test_the_seed_decides():
-    runs = [evolve(COORDINATES, evaluate, validate, CONFIG, seed) for seed in (0, 0, 1)]
+    runs = [run(seed=seed) for seed in (0, 0, 1)]
     assert same(runs[0], runs[1])
     assert not same(runs[0], runs[2])
 
@@ -153,12 +152,6 @@ def resumed(config, stop, path):
     return evolve(COORDINATES, evaluate, validate, config, 5, load_state(path, *STATES)[0])
 
 
-@pytest.mark.parametrize("stop", range(13))
-def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
-    whole = evolve(COORDINATES, evaluate, validate, CONFIG, 5)
-    assert same(whole, resumed(CONFIG, stop, tmp_path / "state.npz"))
-
-
 METHODS = [
     {"estimator": estimator, **method}
     for estimator in ("antithetic", "forward")
@@ -179,18 +172,21 @@ def name_of(method):
     return "-".join(str(value) for value in method.values())
 
 
-@pytest.mark.parametrize("method", METHODS, ids=name_of)
-@pytest.mark.parametrize("stop", [1, 6, 11])
+@pytest.mark.parametrize(
+    ("method", "stop"),
+    [({}, stop) for stop in range(13)] + [(method, stop) for method in METHODS for stop in (1, 6, 11)],
+    ids=lambda value: name_of(value) if isinstance(value, dict) else str(value),
+)
 def test_every_method_resumes_exactly(method, stop, tmp_path):
     config = method_config(method)
-    whole = evolve(COORDINATES, evaluate, validate, config, 5)
+    whole = run(config=config, seed=5)
     assert np.any(whole.mean)
     assert same(whole, resumed(config, stop, tmp_path / "state.npz"))
 
 
 @pytest.mark.parametrize("method", METHODS, ids=name_of)
 def test_every_method_climbs(method):
-    state = evolve(COORDINATES, evaluate, validate, method_config(method, generations=60), 0)
+    state = run(config=method_config(method, generations=60))
     assert state.best_reward > -0.1  # from -1.98
 
 
@@ -200,22 +196,22 @@ def test_a_failing_candidate_drops_its_twin_and_the_run_goes_on():
         rewards[generation % len(rewards)] = np.nan
         return rewards
 
-    state = evolve(COORDINATES, sometimes, validate, configured(generations=60), 0)
+    state = run(sometimes, config=configured(generations=60))
     assert state.best_reward > -0.1
     record = state.history[1]
     assert (record["failed_candidates"], record["successful_pairs"], record["skipped"]) == (1, 7, False)
 
 
 def test_the_value_of_a_failed_candidate_s_twin_does_not_matter():
-    def run(twin):
+    def mean_after(twin):
         def evaluate_once(candidates, generation):
             rewards = evaluate(candidates, generation)
             rewards[2], rewards[2 + CONFIG.pairs] = np.nan, twin
             return rewards
 
-        return evolve(COORDINATES, evaluate_once, validate, configured(generations=1), 0).mean
+        return run(evaluate_once, config=configured(generations=1)).mean
 
-    assert np.array_equal(run(1000.0), run(-1000.0))
+    assert np.array_equal(mean_after(1000.0), mean_after(-1000.0))
 
 
 def test_a_generation_with_too_few_pairs_is_skipped():
@@ -226,15 +222,8 @@ def test_a_generation_with_too_few_pairs_is_skipped():
         return rewards
 
     means = []
-    state = evolve(
-        COORDINATES,
-        fails_once,
-        validate,
-        configured(generations=3),
-        0,
-        None,
-        lambda state, rewards: means.append(state.mean),
-    )
+    config = configured(generations=3)
+    state = run(fails_once, config=config, after_generation=lambda state, rewards: means.append(state.mean))
     assert [record["skipped"] for record in state.history] == [False, False, True, False]
     assert np.array_equal(means[0], means[1])
     assert not np.array_equal(means[1], means[2])
@@ -249,7 +238,7 @@ def test_when_all_fail_it_stops_with_advice(share):
         return np.full((len(candidates), 2), np.nan)
 
     with pytest.raises(TrainingError, match="3 generations in a row"):
-        evolve(COORDINATES, fail, validate, configured(min_success_share=share), 0)
+        run(fail, config=configured(min_success_share=share))
     assert calls == [0, 1, 2]
 
 
@@ -260,13 +249,7 @@ def test_equal_rewards_move_nothing():
 
 
 def test_candidates_are_what_was_announced():
-    seen = []
-
-    def watch(candidates, generation):
-        seen.append((candidates, generation))
-        return evaluate(candidates, generation)
-
-    evolve(COORDINATES, watch, validate, configured(generations=2), 0)
+    seen, _ = watched(configured(generations=2))
     assert [generation for _, generation in seen] == [0, 1]
     first = seen[0][0]
     assert first.shape == (16, 5)
@@ -275,16 +258,11 @@ def test_candidates_are_what_was_announced():
 
 
 def test_a_forward_generation_ends_with_the_mean():
-    seen = []
-
-    def watch(candidates, generation):
-        seen.append(candidates)
-        return evaluate(candidates, generation)
-
-    state = evolve(COORDINATES, watch, validate, configured(generations=2, estimator="forward"), 0)
-    assert [len(candidates) for candidates in seen] == [9, 9]
-    assert np.array_equal(seen[0][-1], START)
-    assert not np.array_equal(seen[1][-1], START)
+    asked, state = watched(configured(generations=2, estimator="forward"))
+    first, second = (candidates for candidates, _ in asked)
+    assert (len(first), len(second)) == (9, 9)
+    assert np.array_equal(first[-1], START)
+    assert not np.array_equal(second[-1], START)
     assert state.history[1]["successful_pairs"] == 8
 
 
@@ -295,23 +273,14 @@ def test_a_forward_candidate_that_fails_drops_itself_and_the_mean_drops_all(fail
         rewards[failed, 1] = np.nan
         return rewards
 
-    record = evolve(COORDINATES, fails, validate, configured(generations=1, estimator="forward"), 0).history[1]
-    assert (record["failed_candidates"], record["successful_pairs"], record["skipped"]) == (
-        len(failed),
-        usable,
-        skipped,
-    )
+    record = run(fails, config=configured(generations=1, estimator="forward")).history[1]
+    found = record["failed_candidates"], record["successful_pairs"], record["skipped"]
+    assert found == (len(failed), usable, skipped)
 
 
 def test_a_trust_region_holds_its_step_against_the_mean_on_the_same_modules():
-    seen = []
-
-    def watch(candidates, generation):
-        seen.append((candidates, generation))
-        return evaluate(candidates, generation)
-
     config = method_config({"update": "trust_region"}, generations=2)
-    state = evolve(COORDINATES, watch, validate, config, 0)
+    seen, state = watched(config)
     assert [(len(candidates), generation) for candidates, generation in seen] == [(16, 0), (2, 0), (16, 1), (2, 1)]
     assert np.array_equal(seen[1][0][0], START)
     assert np.linalg.norm(seen[1][0][1]) == pytest.approx(config.trust_region.radius)
@@ -334,31 +303,23 @@ def test_a_trust_region_never_takes_a_step_that_fails():
             rewards[1, 0] = np.nan
         return rewards
 
-    state = evolve(COORDINATES, fails, validate, method_config({"update": "trust_region"}, generations=3), 0)
+    state = run(fails, config=method_config({"update": "trust_region"}, generations=3))
     assert state.mean.tolist() == [0.0] * 5
     assert state.optimizer.radius == 0.125
     assert [record["accepted"] for record in state.history[1:]] == [False] * 3
 
 
-def test_a_mean_beyond_all_numbers_is_an_error():
+@pytest.mark.parametrize("step_size", [1e308, 1e40])  # the second is finite as float64, not in a policy
+def test_a_mean_beyond_all_numbers_is_an_error(step_size):
     with np.errstate(over="ignore"), pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):
-        evolve(COORDINATES, evaluate, validate, configured(step_size=1e308, generations=20), 0)
-
-
-def test_a_mean_beyond_what_policies_hold_is_an_error():
-    with pytest.raises(TrainingError, match=r"range of numbers; lower es\.step_size"):  # finite as float64
-        evolve(COORDINATES, evaluate, validate, configured(step_size=1e40), 0)
+        run(config=configured(step_size=step_size, generations=20))
 
 
 def test_which_generation_beats_all_before():
-    rewards = iter([0.1, 0.05, 0.2, 0.2])
-    states = []
+    rewards, states = iter([0.1, 0.05, 0.2, 0.2]), []
     config = configured(generations=5, validate_every=2)
-
-    def planned(weights):
-        return np.array([next(rewards)])
-
-    last = evolve(COORDINATES, evaluate, planned, config, 0, None, lambda state, _: states.append(state))
+    options = {"config": config, "after_generation": lambda state, _: states.append(state)}
+    last = run(validate=lambda weights: np.array([next(rewards)]), **options)
     # Validated at 0.1 at the start, then at 2, 4 and 5; an equal reward beats nothing.
     assert [state.done for state in states if state.beats_all_before] == [4]
     assert last.best_reward == 0.2
@@ -366,8 +327,6 @@ def test_which_generation_beats_all_before():
 
 def test_rewards_of_the_candidates_are_handed_on():
     seen = []
-    evolve(
-        COORDINATES, evaluate, validate, configured(generations=2), 0, None, lambda state, rewards: seen.append(rewards)
-    )
+    run(config=configured(generations=2), after_generation=lambda state, rewards: seen.append(rewards))
     assert [rewards.shape for rewards in seen] == [(16, 2), (16, 2)]
     assert seen[0][:, 1] - seen[0][:, 0] == pytest.approx(np.full(16, 0.2))

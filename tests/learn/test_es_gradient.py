@@ -1,4 +1,4 @@
-"""Perturbations, finite differences and gradients, worked out by hand."""
+"""Rewards, finite differences, gradients and update rules, worked out by hand."""
 
 import subprocess
 import sys
@@ -10,7 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.config import load_config
-from mlgo.learn.es.gradient import Directions, centred_ranks, estimate_gradient, monte_carlo, ridge
+from mlgo.learn.es.gradient import (
+    AdamState,
+    Directions,
+    TrustRegionState,
+    adam_step,
+    centred_ranks,
+    estimate_gradient,
+    fit_slope,
+    monte_carlo,
+    ridge,
+    trust_region_step,
+)
+from mlgo.learn.es.loop import mean_improvement, mean_over_common, reward_figures
 from tests.conftest import REPOSITORY
 
 Antithetic, Forward = (partial(Directions, antithetic=both) for both in (True, False))
@@ -43,31 +55,42 @@ def test_ranks_are_centred_bounded_and_keep_the_order(rewards):
         assert np.array_equal(shaped > shaped[i], values > values[i])
 
 
-def test_antithetic_by_hand():
-    both = Antithetic(np.array([[0.5, 0.0], [0.0, -1.0]]))
-    assert both.offsets.tolist() == [[0.5, 0.0], [0.0, -1.0], [-0.5, 0.0], [0.0, 1.0]]
-    assert both.usable(np.array([1.0, NAN, 3.0, 4.0])).tolist() == [True, False]
-    assert both.usable(np.array([1.0, 2.0, np.inf, 4.0])).tolist() == [False, True]
-    rewards = np.array([1.0, 2.0, 3.0, -4.0])
-    assert both.usable(rewards).all()
-    assert both.rises(rewards).tolist() == [-2.0, 6.0]
-    assert both.better(rewards).tolist() == [3.0, 2.0]
-    kept, left = both.chosen(np.array([False, True]), rewards)
-    assert kept.noise.tolist() == [[0.0, -1.0]]
-    assert left.tolist() == [2.0, -4.0]
+@pytest.mark.parametrize(
+    ("form", "offsets", "rewards", "rises", "better", "left"),
+    [
+        (
+            Antithetic,
+            [[0.5, 0.0], [0.0, -1.0], [-0.5, 0.0], [0.0, 1.0]],
+            [1.0, 2.0, 3.0, -4.0],
+            [-2.0, 6.0],
+            [3.0, 2.0],
+            [2.0, -4.0],
+        ),
+        (Forward, [[0.5, 0.0], [0.0, -1.0], [0.0, 0.0]], [1.0, 6.0, 3.0], [-2.0, 3.0], [1.0, 6.0], [6.0, 3.0]),
+    ],
+)
+def test_directions_by_hand(form, offsets, rewards, rises, better, left):
+    directions, rewards = form(np.array([[0.5, 0.0], [0.0, -1.0]])), np.array(rewards)
+    assert directions.offsets.tolist() == offsets
+    assert directions.usable(rewards).all()
+    assert directions.rises(rewards).tolist() == rises
+    assert directions.better(rewards).tolist() == better
+    chosen, found = directions.chosen(np.array([False, True]), rewards)
+    assert chosen.noise.tolist() == [[0.0, -1.0]]
+    assert found.tolist() == left
 
 
-def test_forward_by_hand():
-    plus = Forward(np.array([[0.5, 0.0], [0.0, -1.0]]))
-    assert plus.offsets.tolist() == [[0.5, 0.0], [0.0, -1.0], [0.0, 0.0]]
-    assert plus.usable(np.array([1.0, NAN, 3.0])).tolist() == [True, False]
-    assert plus.usable(np.array([1.0, 2.0, NAN])).tolist() == [False, False]  # nothing to compare with
-    rewards = np.array([1.0, 6.0, 3.0])
-    assert plus.rises(rewards).tolist() == [-2.0, 3.0]
-    assert plus.better(rewards).tolist() == [1.0, 6.0]
-    kept, left = plus.chosen(np.array([False, True]), rewards)
-    assert kept.noise.tolist() == [[0.0, -1.0]]
-    assert left.tolist() == [6.0, 3.0]
+@pytest.mark.parametrize(
+    ("form", "rewards", "usable"),
+    [
+        (Antithetic, [1.0, NAN, 3.0, 4.0], [True, False]),
+        (Antithetic, [1.0, 2.0, np.inf, 4.0], [False, True]),
+        (Forward, [1.0, NAN, 3.0], [True, False]),
+        (Forward, [1.0, 2.0, NAN], [False, False]),  # nothing to compare with
+    ],
+)
+def test_directions_whose_candidates_failed(form, rewards, usable):
+    assert form(np.eye(2)).usable(np.array(rewards)).tolist() == usable
 
 
 def test_monte_carlo_by_hand():
@@ -110,18 +133,6 @@ def test_ridge_by_hand():
     assert found.tolist() == pytest.approx([(0.5 + 1 / 3) / 10 / 0.1])
 
 
-def test_ridge_shrinks_each_coefficient_of_an_orthogonal_design():
-    features = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
-    assert ridge(features, features @ [2.0, -0.5, 0.1], 0.25).tolist() == pytest.approx([1.6, -0.4, 0.08])
-
-
-def test_ridge_with_far_more_weights_than_directions():
-    rng = np.random.default_rng(6)
-    features, targets = rng.standard_normal((10, 1000)), rng.standard_normal(10)
-    dual = features.T @ np.linalg.solve(features @ features.T + 10 * 0.5 * np.eye(10), targets)
-    assert ridge(features, targets, 0.5) == pytest.approx(dual)
-
-
 @pytest.mark.parametrize("gradient", ["monte_carlo", "ridge"])
 @pytest.mark.parametrize("estimator", [Antithetic, Forward])
 def test_there_is_no_slope_where_there_is_none(estimator, gradient):
@@ -147,10 +158,8 @@ def test_top_directions_are_those_with_the_best_candidates(gradient):
     assert found.tolist() == kept.tolist()
     everything = estimate_gradient(forward, rewards, configured(gradient=gradient)).tolist()
     for many in (0, 3, 99):
-        assert (
-            estimate_gradient(forward, rewards, configured(gradient=gradient, top_directions=many)).tolist()
-            == everything
-        )
+        found = estimate_gradient(forward, rewards, configured(gradient=gradient, top_directions=many))
+        assert found.tolist() == everything
 
 
 def test_monte_carlo_does_without_scikit_learn():
@@ -185,3 +194,147 @@ def test_the_configuration_names_the_gradient():
     expected = ridge(directions.noise / 0.3, (shaped[:6] - shaped[6:]) / 2, CONFIG.ridge_penalty) / 0.3
     found = estimate_gradient(directions, rewards, CONFIG.model_copy(update={"gradient": "ridge"}))
     assert found.tolist() == expected.tolist()
+
+
+TRUST = CONFIG.trust_region.model_copy(
+    update={"min_radius": 0.4, "max_radius": 3.0, "accept_threshold": 0.05}
+    | {"shrink_threshold": 0.25, "shrink_factor": 0.5, "grow_threshold": 0.75, "grow_factor": 2.0}
+)
+
+
+def test_first_adam_steps_by_hand():
+    # First step: corrected moments are g and g^2, so the change is step * g / (|g| + 1e-8).
+    change, state = adam_step(AdamState(0, np.zeros(3), np.zeros(3)), np.array([4.0, -0.25, 0.0]), 0.1)
+    assert change.tolist() == pytest.approx([0.1, -0.1, 0.0])
+    assert state.count == 1
+    assert state.first.tolist() == pytest.approx([0.4, -0.025, 0.0])
+    assert state.second.tolist() == pytest.approx([0.016, 0.0000625, 0.0])
+    # Second step, gradient 0 of the first number: first 0.36 / (1 - 0.81), second 0.015984 / (1 - 0.998001).
+    change, state = adam_step(state, np.array([0.0, 1.0, 0.0]), 0.1)
+    assert change[0] == pytest.approx(0.1 * (0.36 / 0.19) / np.sqrt(0.015984 / 0.001999))
+    assert state.count == 2
+
+
+def test_a_gradient_of_zeros_moves_nothing():
+    state = AdamState(3, np.ones(2), np.ones(2))
+    change, after = adam_step(state, np.zeros(2), 0.1)
+    assert change.tolist() == [0.0, 0.0]
+    assert after is state
+
+
+def test_the_slope_of_a_linear_reward_is_found():
+    slope = np.array([1.0, -2.0])
+    offsets = Directions(0.1 * np.random.default_rng(0).standard_normal((10, 2)), True).offsets
+    assert fit_slope(offsets, 0.3 + offsets @ slope, 0.1, 1e-13) == pytest.approx(slope, abs=1e-5)
+
+
+def test_a_fit_by_hand():
+    # Offsets are 1 and -1 in units of the noise, rewards 0.2 and -0.2 beside their mean: 0.4 / (2 + 2 * 1) = 0.1.
+    found = fit_slope(np.array([[0.1], [-0.1]]), np.array([0.6, 0.2]), 0.1, 1.0)
+    assert found.tolist() == pytest.approx([1.0])  # half of the true 2
+
+
+def test_the_step_goes_along_the_slope_to_the_radius():
+    step = trust_region_step(TrustRegionState(2.0), np.array([3.0, 4.0]), lambda step: 10.0, TRUST)[0]
+    assert step.tolist() == pytest.approx([1.2, 1.6])
+
+
+@pytest.mark.parametrize(
+    ("actual", "accepted", "radius"),
+    [
+        (1.8, True, 2.0),  # 90 % of what was predicted: grows
+        (1.5, True, 1.0),  # 75 %, not more
+        (1.0, True, 1.0),
+        (0.5, True, 1.0),  # 25 %, not less
+        (0.2, True, 0.5),  # 10 %: taken, but with less trust
+        (0.1, False, 0.5),  # 5 %, not more
+        (-1.0, False, 0.5),
+        (np.nan, False, 0.5),
+    ],
+)
+def test_acceptance_by_hand(actual, accepted, radius):
+    slope = np.array([2.0, 0.0])  # predicts 2 for the step (1, 0)
+    asked = []
+
+    def improvement(step):
+        asked.append(step.tolist())
+        return actual
+
+    change, state, record = trust_region_step(TrustRegionState(1.0), slope, improvement, TRUST)
+    assert asked == [[1.0, 0.0]]
+    assert change.tolist() == ([1.0, 0.0] if accepted else [0.0, 0.0])
+    assert state.radius == radius
+    assert record == {
+        "trust_radius": 1.0,
+        "predicted_gain": 2.0,
+        "actual_gain": None if np.isnan(actual) else actual,
+        "accepted": accepted,
+    }
+
+
+def test_the_radius_keeps_its_limits():
+    slope = np.array([1.0])
+    assert trust_region_step(TrustRegionState(2.0), slope, lambda step: 2.0, TRUST)[1].radius == 3.0
+    assert trust_region_step(TrustRegionState(0.5), slope, lambda step: -2.0, TRUST)[1].radius == 0.4
+
+
+def test_a_flat_model_asks_nothing():
+    def never(step):
+        raise AssertionError
+
+    slope = fit_slope(np.array([[0.1], [-0.1]]), np.array([0.3, 0.3]), 0.1, 1.0)
+    change, state, record = trust_region_step(TrustRegionState(1.0), slope, never, TRUST)
+    assert (change.tolist(), state.radius, record["accepted"]) == ([0.0], 1.0, False)
+
+
+def test_candidates_are_compared_on_the_same_modules():
+    rewards = np.array([[1.0, NAN, 3.0], [2.0, NAN, 4.0], [0.0, 9.0, NAN]])
+    # The second module fails under two of three: it counts for nobody. The third is the third candidate's own fault.
+    np.testing.assert_array_equal(mean_over_common(rewards), [2.0, 3.0, NAN])
+    # Where exactly half fail, too.
+    np.testing.assert_array_equal(mean_over_common(np.array([[1.0, NAN], [2.0, 5.0]])), [1.0, 2.0])
+    assert np.isnan(mean_over_common(np.full((2, 2), NAN))).all()
+    assert np.isnan(mean_over_common(np.zeros((2, 0)))).all()  # all modules are in quarantine
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ([0.1, 0.2], [0.4, 0.1], 0.1),
+        ([0.1, NAN], [0.4, 9.0], 0.3),  # the first's failure says nothing about the second
+        ([0.1, 0.2], [0.4, NAN], NAN),
+        ([NAN, NAN], [0.4, 0.1], NAN),
+        ([], [], NAN),
+    ],
+)
+def test_improvement_by_hand(first, second, expected):
+    assert mean_improvement(np.array([first, second], float)) == pytest.approx(expected, nan_ok=True)
+
+
+def test_figures_by_hand():
+    rewards = np.array([[0.1, -0.3, 0.2], [0.0, -0.1, NAN], [0.3, 0.3, 0.3]])
+    found = reward_figures(rewards, np.array([0.0, NAN, 0.3]))
+    assert found == pytest.approx(
+        {
+            "mean_reward": 0.15,
+            "max_reward": 0.3,
+            "min_reward": 0.0,
+            "reward_p05": 0.015,
+            "reward_p25": 0.075,
+            "reward_p50": 0.15,
+            "reward_p75": 0.225,
+            "reward_p95": 0.285,
+            "win_share": 5 / 8,
+            "regression_share": 2 / 8,
+            "mean_regression": -0.2,
+            "worst_regression": -0.3,
+        }
+    )
+
+
+def test_figures_without_regressions_and_without_anything():
+    found = reward_figures(np.array([[0.1]]), np.array([0.1]))
+    assert (found["regression_share"], found["mean_regression"], found["worst_regression"]) == (0.0, 0.0, 0.0)
+    nothing = reward_figures(np.full((2, 2), NAN), np.full(2, NAN))
+    assert nothing.keys() == found.keys()
+    assert set(nothing.values()) == {None}

@@ -10,7 +10,7 @@ from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.base.registry import LEARNERS
 from mlgo.host.actions import Subset
-from mlgo.learn.base import SampledCompile, State, Trajectory
+from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import TrainContext, TrainOrder
@@ -26,7 +26,6 @@ from tests.learn.toys import PLANNED, SMALL, Toy, ToyModules, module_order, trai
 
 SHAPE = Architecture((1, 1))
 TRAIN, VALIDATION = (1.0, 2.0, 3.0), (10.0, 20.0)
-ON_CHOICES = ("es", "ppo")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,6 @@ class ToyContext(TrainContext[float]):
     def __init__(self, order, failing=()):
         super().__init__(order)
         self.failing = failing
-        self.trained_on: set[float] = set()
         self.validated: list[np.ndarray] = []
 
     def fresh(self, hidden):
@@ -65,15 +63,7 @@ class ToyContext(TrainContext[float]):
         return self.train[:most]
 
     def sampled(self, weights, instances, episodes, number, credited=False):
-        self.trained_on |= set(instances)
-        rng = np.random.default_rng(number)
-        compiles = []
-        for one in instances:
-            for reward in rng.normal(size=episodes):
-                inputs = np.array([[[1.0, 1.0], [2.0, 1.0]]], np.float32)
-                answers = np.array([reward > 0], np.uint8)
-                compiles.append(SampledCompile(float(reward), (Trajectory(str(one), inputs, answers, float(reward)),)))
-        return compiles
+        raise NotImplementedError
 
     def _provenance(self, sections, hashes):
         return {"algorithm": self.order.learner.name, **sections}
@@ -85,7 +75,6 @@ class ToyContext(TrainContext[float]):
         return None
 
     def _rewards(self, candidates, instances, counted):
-        self.trained_on |= set(instances) - set(VALIDATION)
         rewards = np.repeat(-np.abs(candidates).sum(axis=1)[:, None], len(instances), axis=1)
         if tuple(instances) == VALIDATION:
             rewards[:] = PLANNED[len(self.validated)]
@@ -99,28 +88,6 @@ def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> Tra
     values[learner] |= SMALL.get(learner, {}) | settings
     folders = {"home": tmp_path, "work": tmp_path / "work", "output": tmp_path / f"{learner}-s0"}
     return TrainOrder(LEARNERS.get(learner), Settings(values), 0, workers=1, where=LOCAL_WORKERS, **folders)
-
-
-@pytest.mark.parametrize("learner", ON_CHOICES)
-def test_the_best_validated_policy_is_returned_not_the_last(tmp_path, learner):
-    context = ToyContext(order(tmp_path, learner))
-    trained = context.order.learner.train(context)
-    context.write(trained)
-    validated = context.validated
-    assert len(validated) == 5  # the start, and after each of four steps
-    assert not np.array_equal(validated[1], validated[4])  # or this would show nothing
-    assert trained.facts["validation_reward"] == -0.125
-    assert np.array_equal(trained.policy.weights, validated[1])
-    written = read_json(tmp_path / f"{learner}-s0/policy.json")
-    assert written["weights"] == trained.policy.weights.tolist()
-    assert written["provenance"]["validation_reward"] == -0.125
-
-
-@pytest.mark.parametrize("learner", ON_CHOICES)
-def test_training_sees_training_instances_alone(tmp_path, learner):
-    context = ToyContext(order(tmp_path, learner))
-    context.order.learner.train(context)
-    assert context.trained_on == set(TRAIN[:2])
 
 
 def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from mlgo.base.config import load_config
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.actions import Binary, Subset, sigmoid
@@ -20,35 +21,16 @@ from mlgo.learn.ppo.advantages import (
     advantages_over_siblings,
     terminal_advantages,
 )
-from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES, optimise
 from mlgo.learn.ppo.update import ActorCritic, Batch, ClippedUpdate, approximate_kl, clipped_surrogate, forward, soften
 from mlgo.policy.network import Architecture, logits
+from tests.conftest import REPOSITORY
 
-CONFIG = PPOConfig(
-    start="bc",
-    iterations=4,
-    modules=1,
-    episodes=1,
-    max_questions=1000,
-    baseline="network",
-    max_advantage=3.0,
-    start_temperature=4.0,
-    gamma=1.0,
-    gae_lambda=0.95,
-    reward_prior=2.0,
-    clip_range=0.2,
-    epochs=2,
-    batch_size=80,
-    learning_rate=0.2,
-    value_learning_rate=0.01,
-    value_hidden=[8],
-    entropy_bonus=0.0,
-    max_kl=0.1,
-    max_gradient_norm=1.0,
-    quarantine_after=10,
-    validate_every=2,
-    validation_modules=1,
+CONFIG = load_config(REPOSITORY / "config/config.yaml").ppo.model_copy(
+    update={"iterations": 4, "modules": 1, "episodes": 1, "baseline": "network", "start_temperature": 4.0}
+    | {"gae_lambda": 0.95, "reward_prior": 2.0, "epochs": 2, "batch_size": 80, "learning_rate": 0.2, "max_kl": 0.1}
+    | {"value_learning_rate": 0.01, "value_hidden": [8], "entropy_bonus": 0.0, "validate_every": 2, "gamma": 1.0}
+    | {"max_gradient_norm": 1.0, "clip_range": 0.2, "max_advantage": 3.0}
 )
 LINEAR = Architecture((2, 1))
 DEEP = Architecture((2, 3, 1))
@@ -101,19 +83,20 @@ def same(a, b):
     return all(x.dtype == y.dtype and np.array_equal(x, y) for x, y in arrays) and repr(plain[0]) == repr(plain[1])
 
 
-def test_advantages_by_hand():
-    # Surprises at the steps: 0.9 * 2 - 1 = 0.8; 0.9 * 3 - 2 = 0.7; 10 - 3 = 7. Each advantage adds 0.45 of the next.
-    found = terminal_advantages(np.array([1.0, 2.0, 3.0]), 10.0, 0.9, 0.5)
-    assert found.tolist() == pytest.approx([0.8 + 0.45 * 3.85, 0.7 + 0.45 * 7.0, 7.0])
-
-
-def test_advantages_at_the_ends_of_lambda():
-    values = np.array([1.0, 2.0, 3.0])
-    assert terminal_advantages(values, 10.0, 1.0, 1.0).tolist() == pytest.approx([9.0, 8.0, 7.0])
-    assert terminal_advantages(values, 10.0, 1.0, 0.0).tolist() == pytest.approx([1.0, 1.0, 7.0])
-    # Discounted twice, once and not at all: 0.25 * 10 - 1, 0.5 * 10 - 2, 10 - 3.
-    assert terminal_advantages(values, 10.0, 0.5, 1.0).tolist() == pytest.approx([1.5, 3.0, 7.0])
-    assert terminal_advantages(np.zeros(0), 1.0, 1.0, 1.0).tolist() == []
+@pytest.mark.parametrize(
+    ("gamma", "gae_lambda", "expected"),
+    [
+        # Surprises: 0.9 * 2 - 1 = 0.8; 0.9 * 3 - 2 = 0.7; 10 - 3 = 7. Each advantage adds 0.45 of the next.
+        (0.9, 0.5, [0.8 + 0.45 * 3.85, 0.7 + 0.45 * 7.0, 7.0]),
+        (1.0, 1.0, [9.0, 8.0, 7.0]),
+        (1.0, 0.0, [1.0, 1.0, 7.0]),
+        (0.5, 1.0, [1.5, 3.0, 7.0]),  # discounted twice, once and not at all: 0.25 * 10 - 1, 0.5 * 10 - 2, 10 - 3
+    ],
+)
+def test_advantages_by_hand(gamma, gae_lambda, expected):
+    found = terminal_advantages(np.array([1.0, 2.0, 3.0]), 10.0, gamma, gae_lambda)
+    assert found.tolist() == pytest.approx(expected)
+    assert terminal_advantages(np.zeros(0), 1.0, gamma, gae_lambda).tolist() == []
 
 
 def test_clipping_by_hand():
@@ -227,19 +210,15 @@ def test_a_failed_episode_leaves_a_count_alone(whole):
     assert [record["iteration"] for record in state.history] == [0, 1, 2, 3, 4]
     # Two modules are validated at the start and every second iteration; 33 compiles are asked for in each.
     assert [record["evaluations"] for record in state.history] == [2, 35, 70, 103, 138]
-    assert state.history[-1]["evaluations"] == 138
     assert [record["failed_episodes"] for record in state.history[1:]] == [1, 1, 1, 1]
     assert ["validation_reward" in record for record in state.history] == [True, False, True, False, True]
     assert np.array_equal(state.best, whole.best)
 
 
 def test_the_start_is_returned_when_nothing_is_better():
-    state = run(configured(iterations=1), validate=lambda weights: -np.abs(weights - soften(WRONG, LINEAR, 4.0)))
-    assert np.array_equal(state.best, soften(WRONG, LINEAR, 4.0))
-
-
-def test_no_iterations():
-    assert np.array_equal(run(configured(iterations=0)).best, soften(WRONG, LINEAR, 4.0))
+    start = soften(WRONG, LINEAR, 4.0)
+    assert np.array_equal(run(configured(iterations=1), validate=lambda weights: -np.abs(weights - start)).best, start)
+    assert np.array_equal(run(configured(iterations=0)).best, start)
 
 
 def test_the_seed_decides():
@@ -290,11 +269,6 @@ def test_a_loss_that_is_not_a_number():
     with pytest.raises(TrainingError, match="loss of PPO is not a number; lower ppo"):
         run(collect=poisoned, after=kept.append)
     assert kept == []
-
-
-def test_weights_beyond_all_bounds():
-    with pytest.raises(TrainingError, match="not a number"):
-        run(configured(learning_rate=1e38, max_kl=1e30, iterations=3))
 
 
 @pytest.mark.parametrize(("network", "setting"), [("policy", "learning_rate"), ("value", "value_learning_rate")])
@@ -397,15 +371,12 @@ def test_columns_are_learnt_over_siblings():
     config = configured(baseline="siblings", iterations=10, validate_every=10, start_temperature=1.0)
     start, shape = np.array([-2.0, 0.0], np.float32), Architecture((1, 1))
     checked = []
-    state = optimise(
-        start,
-        shape,
-        Subset(),
-        columns_of_functions,
-        lambda weights: checked.append(weights) or np.array([weights[0]]),
-        config,
-        0,
-    )
+
+    def watched(weights):
+        checked.append(weights)
+        return weights[:1]
+
+    state = optimise(start, shape, Subset(), columns_of_functions, watched, config, 0)
     assert checked[0][0] == -2.0
     assert checked[-1][0] > 1.0  # the largest column is liked best
     assert state.best[0] == checked[-1][0]

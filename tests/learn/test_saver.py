@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from functools import partial
+from contextlib import nullcontext
 
 import pytest
 
@@ -86,19 +86,14 @@ def test_without_a_write_there_is_no_thread():
             assert threading.active_count() == before
 
 
-def test_the_end_of_the_block_writes_the_rest(tmp_path):
-    with BackgroundSaver() as saver:
+@pytest.mark.parametrize("error", [None, ValueError, KeyboardInterrupt, SystemExit])
+def test_the_end_of_the_block_writes_the_rest(tmp_path, error):
+    with pytest.raises(error) if error else nullcontext(), BackgroundSaver() as saver:
         for name in "abc":
             saver.save(tmp_path / name, writes(name))
+        if error:
+            raise error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_nothing_is_lost_on_an_exception(tmp_path, error):
-    with pytest.raises(error), BackgroundSaver() as saver:
-        saver.save(tmp_path / "a", writes("a"))
-        raise error
-    assert (tmp_path / "a").read_text() == "a"
 
 
 def test_an_error_of_the_writer_is_raised_in_the_learner_and_the_others_are_written(tmp_path):
@@ -209,10 +204,3 @@ def test_a_program_that_is_ended_writes_the_rest_and_ends(tmp_path, number, stat
         child.send_signal(number)
         assert child.wait(WITHIN_S) == status
     assert len(list(tmp_path.iterdir())) == 50
-
-
-def test_what_is_written_is_what_was_queued(tmp_path):
-    with BackgroundSaver() as saver:
-        for text in ("one", "two"):
-            saver.save(tmp_path / "same", partial(write_text, text=text))
-    assert (tmp_path / "same").read_text() == "two"

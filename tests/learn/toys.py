@@ -14,6 +14,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.evaluate import CompileOutcome
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
+from mlgo.learn.cloning import BCConfig
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
@@ -57,12 +58,7 @@ def questions(project: str, number: int) -> np.ndarray:
 
 
 def write_home(home: Path, altered: str = "") -> None:
-    """Corpus and baseline.
-
-    Args:
-        home: folder of both.
-        altered: split whose answers and sizes are others; of test the features, too.
-    """
+    """Corpus and baseline; ``altered`` is a split whose answers and sizes are others, of test the features, too."""
     origin = provenance(task="inline-size")
     modules, rows, steps = [], [], []
     for project, split in SPLITS.items():
@@ -151,6 +147,18 @@ class ToyModules(ModuleContext):
         return self.host
 
 
+def cloning_config(max_epochs: int, patience: int, batch_size: int, learning_rate: float) -> BCConfig:
+    return BCConfig(
+        max_epochs=max_epochs,
+        patience=patience,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        max_steps_per_module=1000,
+        weighting="question",
+        balance=False,
+    )
+
+
 @dataclass(frozen=True)
 class Toy:
     """A training that has ended."""
@@ -174,14 +182,7 @@ def module_order(home: Path, learner: str, output: Path, **changes: Any) -> Trai
 
 
 def train_on_modules(folder: Path, learner: str, altered: str = "", **changes: Any) -> Toy:
-    """Train as the driver does.
-
-    Args:
-        folder: for everything.
-        learner: name.
-        altered: see `write_home`.
-        **changes: of the learner's section.
-    """
+    """Train as the driver does, on data as `write_home` alters them, with changes of the learner's section."""
     write_home(folder / f"home-{altered}", altered)
     context = ToyModules(module_order(folder / f"home-{altered}", learner, folder / f"{learner}-{altered}", **changes))
     trained = context.order.learner.train(context)

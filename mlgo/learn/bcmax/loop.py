@@ -29,7 +29,7 @@ FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
 
 @dataclass(frozen=True)
 class BCMaxState(State):
-    """Everything a run needs to go on after a stop.
+    """State of a run, enough to resume it.
 
     The history has rewards of the policy that each round ended with, and begins with round 0, the start.
 

@@ -38,11 +38,7 @@ _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 
 
 class ArrayFile(Closing):
-    """Arrays one after another in a file. One thread appends; any number may read what was appended.
-
-    Args:
-        folder: on a disk with room; made if it is missing.
-    """
+    """Arrays one after another in a file. One thread appends; any number may read what was appended."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -78,12 +74,7 @@ class ArrayFile(Closing):
 
 @dataclass(frozen=True, slots=True)
 class CompileRef:
-    """A compile in a `CompileFile`.
-
-    Attributes:
-        begin: where its arrays begin, in bytes.
-        num_functions: functions whose sizes it tells; -1 if it tells nothing of functions.
-    """
+    """A compile in a `CompileFile`: its arrays begin at byte ``begin``; -1 functions if it tells nothing of them."""
 
     module: str
     score: float
@@ -103,12 +94,7 @@ class CompileRef:
 
 
 class CompileFile(ArrayFile):
-    """Compiles, each with what it inlined: other questions stand in no equation.
-
-    Args:
-        folder: see `ArrayFile`.
-        num_features: width of the inputs.
-    """
+    """Compiles, each with what it inlined: other questions stand in no equation."""
 
     def __init__(self, folder: Path, num_features: int) -> None:
         super().__init__(folder)
@@ -192,11 +178,7 @@ class Equations:
 
 
 class OfModule(NamedTuple):
-    """Equations of one module in an `EquationFile`.
-
-    Attributes:
-        begin: where the sums over functions begin, in bytes.
-    """
+    """Equations of one module in an `EquationFile`: its sums over functions begin at byte ``begin``."""
 
     baseline: float
     compiles: Sequence[CompileRef]

@@ -66,8 +66,7 @@ Validate = Callable[[np.ndarray], np.ndarray]
 class MarginalState(State):
     """State of a run, enough to resume it; the compiles of earlier rounds are asked for again.
 
-    Attributes:
-        costs: before the first round and after each round, float32 [num_members, num_params of `cost_shape`] each.
+    Costs are float32 [num_members, num_params of `cost_shape`], before the first round and after each.
     """
 
     costs: tuple[np.ndarray, ...]
@@ -83,13 +82,7 @@ def learn_costs(
     after_round: Callable[[MarginalState], None] = lambda state: None,
     threads: int = 1,
 ) -> MarginalState:
-    """Compile around the members, fit each of them to all compiles so far; repeat.
-
-    Args:
-        start: float32 [num_members, num_params].
-        known: compiles by module.
-        threads: fits side by side.
-    """
+    """Compile around the members, float32 [num_members, num_params], fit each to all compiles so far; repeat."""
     evidence, shape = dict(known), fitter.shape
 
     def members(costs: np.ndarray) -> np.ndarray:

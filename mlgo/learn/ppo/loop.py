@@ -29,11 +29,7 @@ Validate = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class PpoState(State):
-    """Everything a run needs to go on after a stop.
-
-    Attributes:
-        arrays: both networks and their optimisers, see `ActorCritic.arrays`.
-    """
+    """State of a run, enough to resume it; arrays are of `ActorCritic.arrays`."""
 
     arrays: tuple[np.ndarray, ...]
     scale: RewardScale
