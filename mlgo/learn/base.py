@@ -91,7 +91,6 @@ def run_steps(
     """Do steps until there are so many in all; validate after every few of them, and after the last.
 
     Args:
-        state: where to begin, or to go on.
         after: called with each new state, for checkpoints and logs.
         validated: validates a state, see `State.validated`; left out where steps validate.
     """
@@ -107,11 +106,7 @@ Compiled = TypeVar("Compiled")
 
 
 def successful(asked: Sequence[Compiled | None], learner: str, step: str) -> list[Compiled]:
-    """The compiles of a step that went well.
-
-    Raises:
-        NothingCompiled: none did, or none was left to be asked for.
-    """
+    """The compiles of a step that went well; `NothingCompiled` if there is none."""
     found = [one for one in asked if one is not None]
     if not asked:
         raise NothingCompiled(f"no training module is left to compile; raise {learner}.quarantine_after")

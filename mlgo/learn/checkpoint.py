@@ -34,10 +34,7 @@ def save_state(state: Any, path: Path, extra: Any = None) -> None:
 
 
 def load_state(path: Path, *kinds: type) -> tuple[Any, Any]:
-    """Read a state and what was saved beside it; two times None when there is no such file.
-
-    Sequences come back as tuples.
-    """
+    """Read a state, its sequences as tuples, and what was saved beside it; two times None when there is no file."""
     if not path.exists():
         return None, None
     try:

@@ -49,12 +49,7 @@ class CloneData:
 
 @dataclass(frozen=True)
 class CloneResult:
-    """A cloned network.
-
-    Attributes:
-        layers: ``(matrix, bias)`` of each layer, from the epoch with the lowest validation loss.
-        history: one record per epoch: ``epoch``, ``loss``, ``validation_loss``, ``validation_accuracy``.
-    """
+    """A cloned network of the epoch with the lowest validation loss, and a record of each epoch, see `fit_network`."""
 
     layers: list[tuple[np.ndarray, np.ndarray]]
     history: list[dict[str, float]]

@@ -37,9 +37,7 @@ class TrainOrder:
     Attributes:
         settings: of the configuration; those that the learner and its kind of task read.
         home: folder with ``corpus/`` and ``baseline/``.
-        work: folder for what is neither in Git nor in DVC.
-        workers: processes that compile, unless ``where`` says.
-        where: section ``workers``.
+        workers: processes that compile, unless ``where``, section ``workers``, says.
         languages: learn from modules in these alone.
         limits: rewards that it must reach, or it ends early: of a trial in a study.
         started: ``time.monotonic()`` from which on the training's time counts.
@@ -159,11 +157,10 @@ class TrainContext(ABC, Generic[Instance]):
     def sampled(
         self, weights: np.ndarray, instances: Sequence[Instance], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:
-        """Compile instances under answers drawn with a policy's own probabilities.
+        """Compile instances some times each under answers drawn with a policy's own probabilities.
 
         Args:
             weights: float32 [num_params].
-            episodes: compiles of each instance.
             number: of the step; each draws otherwise.
             credited: ask for the functions of the decisions, and their sizes, where the compiler tells them.
 
@@ -205,8 +202,7 @@ class TrainContext(ABC, Generic[Instance]):
         should be read before: mistakes in them then end it before a compiler starts.
 
         Args:
-            total: steps in all.
-            unit: what a step is called.
+            total: steps in all; ``unit`` is what a step is called.
             states: dataclasses that the learner's states are made of; none for a training that is not worth a
                 checkpoint.
             policy: features and architecture of the policies; by default those of the start policy.
@@ -266,9 +262,7 @@ class TrainContext(ABC, Generic[Instance]):
         return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
 
     def after(self, state: State) -> None:
-        """Save a state, and show how far the training is.
-
-        The log of the work folder gets the last record of the history, the compiles so far and what was watched.
+        """Save a state, and log the last record of its history, the compiles so far and what was watched.
 
         Raises:
             TrialPruned: this is a trial of a study, and others were better at this step.

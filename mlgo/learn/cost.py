@@ -34,8 +34,7 @@ class TrainingCost:
     Attributes:
         run: key of the run; sessions of one run have the same.
         workers: of the last session; each keeps one core busy, so this is the number of cores.
-        evaluations: compiles asked for. In a run with one session these are the ``evaluations`` of its history; a
-            resumed run asks again for what came after its checkpoint.
+        evaluations: compiles asked for; a resumed run asks again for what came after its checkpoint.
         compiles: of these, the ones that no response tree held.
         complete: False if a session was killed without notice, or is still at work: the figures are lower bounds then.
     """
@@ -75,7 +74,10 @@ def recorded_cost(
         started: ``time.monotonic()`` from which on its time counts; now by default.
     """
     started = time.monotonic() if started is None else started
-    before = _earlier(work, policy, cost) if resumed else cost
+    before = cost
+    if resumed:
+        known = read_cost(work, policy) if cost_path(work, policy).exists() else None
+        before = known if known is not None and known.run == cost.run else replace(cost, complete=False)
     before = replace(before, workers=cost.workers, sessions=before.sessions + 1)
     _write(work, policy, replace(before, complete=False))  # what remains if nothing can be written at the end
     try:
@@ -116,9 +118,3 @@ def _write(work: Path, policy: str, cost: TrainingCost) -> None:
     if experiment_origin(Path.cwd()) is not None:
         experiment = os.environ.get("DVC_EXP_NAME") or Path.cwd().name
         write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(cost))
-
-
-def _earlier(work: Path, policy: str, cost: TrainingCost) -> TrainingCost:
-    """What earlier sessions cost; nothing that is complete, if the file does not tell of this run."""
-    found = read_cost(work, policy) if cost_path(work, policy).exists() else None
-    return found if found is not None and found.run == cost.run else replace(cost, complete=False)

@@ -58,11 +58,8 @@ def test_the_same_state_gives_the_same_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def test_no_checkpoint(tmp_path):
+def test_no_checkpoint_and_one_without_arrays(tmp_path):
     assert load_state(tmp_path / "none", State) == (None, None)
-
-
-def test_a_state_without_arrays(tmp_path):
     save_state(State(1, 0.5), tmp_path / "state")
     assert load_state(tmp_path / "state", State) == (State(1, 0.5), None)
 

@@ -35,11 +35,14 @@ def figures(cost):
     return cost.sessions, round(cost.seconds), cost.evaluations, cost.compiles, cost.complete
 
 
-def test_one_session(tmp_path):
-    cost = session(tmp_path, "a", 30, 20)
+def test_sessions_of_a_run_add_up(tmp_path):
+    cost = session(tmp_path, "a", 30, 20, error=SystemExit(143))
     assert (cost.run, cost.workers) == ("a", 2)
     assert figures(cost) == (1, 10, 30, 20, True)
     assert cost_path(tmp_path, "es-s0") == tmp_path / "timings/training/es-s0.json"
+    assert figures(session(tmp_path, "a", 5, 1, resumed=True, ago=3.0)) == (2, 13, 35, 21, True)
+    for _ in range(2):  # another run starts anew, and so does the same from its beginning
+        assert figures(session(tmp_path, "b", 7, 7)) == (1, 10, 7, 7, True)
 
 
 def test_a_learner_without_compiles(tmp_path):
@@ -48,17 +51,6 @@ def test_a_learner_without_compiles(tmp_path):
     cost = read_cost(tmp_path, "bc-s0")
     assert figures(cost) == (1, 0, 0, 0, True)
     assert cost.seconds < 1.0
-
-
-def test_a_stopped_run_adds_up(tmp_path):
-    session(tmp_path, "a", 30, 20, error=SystemExit(143))
-    assert figures(session(tmp_path, "a", 5, 1, resumed=True, ago=3.0)) == (2, 13, 35, 21, True)
-
-
-def test_another_run_starts_anew(tmp_path):
-    session(tmp_path, "a", 30, 20)
-    assert figures(session(tmp_path, "b", 7, 7)) == (1, 10, 7, 7, True)
-    assert figures(session(tmp_path, "b", 7, 7)) == (1, 10, 7, 7, True)  # the same run, from its beginning
 
 
 @pytest.mark.parametrize("earlier", [None, "b"])

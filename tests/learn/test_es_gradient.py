@@ -188,12 +188,8 @@ def test_a_large_penalty_gives_the_direction_of_monte_carlo():
 def test_the_configuration_names_the_gradient():
     rng = np.random.default_rng(5)
     directions, rewards = Antithetic(0.3 * rng.standard_normal((6, 3))), rng.standard_normal(12)
-    shaped = centred_ranks(rewards)
     found = estimate_gradient(directions, rewards, CONFIG.model_copy(update={"gradient": "monte_carlo"}))
-    assert found.tolist() == monte_carlo(directions, shaped, 0.3).tolist()
-    expected = ridge(directions.noise / 0.3, (shaped[:6] - shaped[6:]) / 2, CONFIG.ridge_penalty) / 0.3
-    found = estimate_gradient(directions, rewards, CONFIG.model_copy(update={"gradient": "ridge"}))
-    assert found.tolist() == expected.tolist()
+    assert found.tolist() == monte_carlo(directions, centred_ranks(rewards), 0.3).tolist()
 
 
 TRUST = CONFIG.trust_region.model_copy(

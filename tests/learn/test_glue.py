@@ -9,6 +9,7 @@ import pytest
 from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.base.registry import LEARNERS
+from mlgo.errors import ConfigError
 from mlgo.host.actions import Subset
 from mlgo.learn.base import State
 from mlgo.learn.checkpoint import load_state
@@ -85,7 +86,7 @@ class ToyContext(TrainContext[float]):
 
 def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> TrainOrder:
     values = load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task}
-    values[learner] |= SMALL.get(learner, {}) | settings
+    values[learner] = values.get(learner, {}) | SMALL.get(learner, {}) | settings
     folders = {"home": tmp_path, "work": tmp_path / "work", "output": tmp_path / f"{learner}-s0"}
     return TrainOrder(LEARNERS.get(learner), Settings(values), 0, workers=1, where=LOCAL_WORKERS, **folders)
 
@@ -123,12 +124,8 @@ def test_a_stopped_training_goes_on_with_what_it_knew(tmp_path):
 
 @pytest.mark.parametrize(("learner", "task"), [("bcmax", "jit-cse"), ("sb3", "inline-size")])
 def test_a_learner_that_does_not_learn_such_tasks(tmp_path, learner, task):
-    values = load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task}
-    wanted = TrainOrder(
-        LEARNERS.get(learner), Settings(values), 0, tmp_path, tmp_path, tmp_path, workers=1, where=LOCAL_WORKERS
-    )
-    with pytest.raises(Exception, match=f"learner {learner} does not learn task {task}"):
-        open_context(wanted)
+    with pytest.raises(ConfigError, match=f"learner {learner} does not learn task {task}"):
+        open_context(order(tmp_path, learner, task))
 
 
 VALIDATING = ("bcmax", "es", "marginal", "ppo")

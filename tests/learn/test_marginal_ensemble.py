@@ -36,10 +36,7 @@ RELEASED = REPOSITORY / "data/released"
 def estimate(sign, constant):
     """One hidden layer of two units: ``sign * x0 + constant``."""
     return flatten(
-        [
-            (np.array([[1.0, -1.0], [0.0, 0.0]]), np.zeros(2)),
-            (np.array([[sign], [-sign]]), np.array([constant])),
-        ]
+        [(np.array([[1.0, -1.0], [0.0, 0.0]]), np.zeros(2)), (np.array([[sign], [-sign]]), np.array([constant]))]
     )
 
 

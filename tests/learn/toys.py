@@ -36,16 +36,8 @@ NUM_MODULES, NUM_QUESTIONS, SIZE = 3, 8, 1600
 
 SMALL: dict[str, dict[str, Any]] = {
     "bc": {"max_epochs": 3, "patience": 3, "batch_size": 8, "learning_rate": 0.3},
-    "bcmax": {
-        "rounds": 4,
-        "hidden": [3],
-        "modules": 2,
-        "clone_epochs": 2,
-        "epochs": 2,
-        "flipped": 1,
-        "perturbed": 1,
-        "references": [],
-    },
+    "bcmax": {"rounds": 4, "hidden": [3], "modules": 2, "clone_epochs": 2, "epochs": 2, "references": []}
+    | {"flipped": 1, "perturbed": 1},
     "es": {"generations": 4, "pairs": 4, "modules": 2, "validate_every": 1, "step_size": 3.0, "trainable_layers": 1},
     "marginal": {"rounds": 4, "modules": 2, "hidden": [3], "members": 2, "compiles": 3, "max_epochs": 2},
     "ppo": {"iterations": 4, "modules": 2, "episodes": 2, "validate_every": 1, "baseline": "siblings", "epochs": 1},

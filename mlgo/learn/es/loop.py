@@ -110,8 +110,6 @@ def evolve(
     The noise of a generation depends on seed and generation only, so a resumed run equals an undisturbed one.
 
     Args:
-        coordinates: where to search.
-        evaluate: rewards of candidates.
         validate: rewards of the mean on other projects; decides which point is returned as best.
         state: where to go on, from a run with the same configuration; None starts anew.
         after_generation: called with each new state and the rewards of its candidates, float64 [num, num_modules], for

@@ -44,11 +44,9 @@ _HELD_BATCH = 16
 
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted network.
+    """Costs, float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules.
 
-    Attributes:
-        costs: float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules.
-        record: ``epochs``, ``loss`` of the last one, ``held_out_loss`` of the best, ``start_loss`` (held-out, before).
+    The record has ``epochs``, ``loss`` of the last, ``held_out_loss`` of the best, ``start_loss`` (held-out, before).
     """
 
     costs: np.ndarray
@@ -67,7 +65,6 @@ class CostFitter:
     Attributes:
         shape: layer widths of a member's policy.
         heuristic: its questions and answers.
-        compiles: file of all compiles that are fitted to.
     """
 
     shape: Architecture

@@ -111,14 +111,12 @@ def _value_weights(architecture: Architecture, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Batch:
-    """Questions of all episodes of an iteration, one after another.
+    """Questions of all episodes of an iteration, one after another: float32 [num_questions] but for the inputs.
 
     Attributes:
         inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
-        answers: float32 [num_questions].
-        log_probabilities: float32 [num_questions], of the answers under the policy that gave them.
-        advantages: float32 [num_questions].
-        returns: float32 [num_questions], what the value network should have said; anything without one.
+        log_probabilities: of the answers under the policy that gave them.
+        returns: what the value network should have said; anything without one.
     """
 
     inputs: np.ndarray
