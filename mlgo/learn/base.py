@@ -102,6 +102,9 @@ def run_steps(
     return state
 
 
+Validate = Callable[[np.ndarray], np.ndarray]
+"""Rewards of weights, float32 [num_params] or [num_members, num_params], on the validation instances: float64 [num]."""
+
 Compiled = TypeVar("Compiled")
 
 

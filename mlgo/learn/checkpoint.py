@@ -85,7 +85,7 @@ class BackgroundSaver:
         self._executor: ThreadPoolExecutor | None = None
 
     def save(self, path: Path, write: Callable[[Path], object]) -> None:
-        """Queue a write; nothing happens to ``path`` before `writing_allowed`, `flush` or `close`.
+        """Queue a write; nothing happens to ``path`` before `writing_allowed`, `flush` or the end of the block.
 
         ``write`` is called with ``path`` in the other thread; what it captures must not change any more.
         """
@@ -109,14 +109,6 @@ class BackgroundSaver:
             wait(self._queued)
         self._raise_error()
 
-    def close(self) -> None:
-        """Write what is queued and end the thread; once more does nothing."""
-        executor, self._executor = self._executor, None
-        if executor is not None:
-            self._allowed.set()  # for good: the thread ends by itself, even if waiting for it is interrupted
-            executor.shutdown()
-        self._raise_error()
-
     def __enter__(self) -> "BackgroundSaver":
         # Signals are the main thread's, which may hold them back.
         self._executor = ThreadPoolExecutor(1, "saver", signal.pthread_sigmask, (signal.SIG_BLOCK, HELD_BACK))
@@ -125,8 +117,12 @@ class BackgroundSaver:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        executor, self._executor = self._executor, None
+        assert executor is not None
+        self._allowed.set()  # for good: the thread ends by itself, even if waiting for it is interrupted
+        executor.shutdown()
         try:
-            self.close()
+            self._raise_error()
         except ArtifactError as failure:
             if error is None:
                 raise

@@ -72,10 +72,10 @@ def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
     changes = {"u": {0: -4.0, 2: 8.0}, "v": {0: -10.0}}
     units = [(UNIT, compiled([(5, 1), (1, 5), (3, 2)])), (other, compiled([(9, 1)]))]
     found = savings(OBSERVER, units, changes, max_effect=9.0)
-    assert found.saved.tolist() == [5.0, -9.0, 0.0, 9.0, 0.0]  # 4 / 80, -8 / 80 and 10 / 50 are cut to 9 percent
-    assert found.is_stop.tolist() == [False, False, True, False, True]
+    # 4 / 80, -8 / 80 and 10 / 50 are cut to 9 percent; the stop of a unit has no saving of its own
+    assert np.array_equal(found.answers, [5.0, -9.0, np.nan, 9.0, np.nan], equal_nan=True)
     assert found.weights.tolist() == pytest.approx([5 / 6] * 3 + [5 / 4] * 2)  # half of 5 for each unit
-    assert np.array_equal(found.inputs[:, -1] != 0, found.is_stop)
+    assert np.array_equal(found.inputs[:, -1] != 0, np.isnan(found.answers))
 
 
 def test_units_without_effects_teach_nothing():

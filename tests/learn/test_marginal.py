@@ -59,7 +59,6 @@ def test_a_compile_keeps_what_was_inlined(file):
     assert [array.tolist() for array in (credit.names, credit.sizes)] == [[1, 2, 3], [36.0, 26.0, -1.0]]
     assert [array.tolist() for array in (credit.callers, credit.callees)] == [[1, 0], [2, 2]]
     assert file.credit(file.store(compiled("a", [[1.0]], [1], 9.0))) is None
-    assert one.reward(100.0) == pytest.approx(0.38)
 
 
 def test_equations_of_modules_by_hand(tmp_path):

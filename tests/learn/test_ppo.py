@@ -144,23 +144,16 @@ def test_normalised_rewards_by_hand():
 
 
 @pytest.mark.parametrize("architecture", [LINEAR, DEEP])
-def test_softening_divides_logits(architecture):
-    weights = generator(0, "soften").standard_normal(architecture.num_params).astype(np.float32)
-    inputs = generator(1, "soften").standard_normal((50, 2)).astype(np.float32)
-    before = logits(architecture.unflatten(weights), inputs)
-    after = logits(architecture.unflatten(soften(weights, architecture, 8.0)), inputs)
-    assert np.array_equal(before, 8.0 * after)  # to the bit
-
-
-@pytest.mark.parametrize("architecture", [LINEAR, DEEP])
-def test_the_network_is_the_policy(architecture):
+def test_the_network_is_the_policy_and_softening_divides_its_logits(architecture):
     weights = generator(0, "same").standard_normal(architecture.num_params).astype(np.float32)
-    networks = ActorCritic(weights, architecture, BOOLEAN, CONFIG, 0)
     inputs = generator(1, "same").standard_normal((50, 2)).astype(np.float16)
+    networks = ActorCritic(weights, architecture, BOOLEAN, CONFIG, 0)
     assert np.array_equal(networks.policy_weights, weights)
     expected = logits(architecture.unflatten(weights), inputs.astype(np.float32))
     assert forward(networks.policy, inputs)[:, 0] == pytest.approx(expected, abs=1e-5)
     assert not forward(networks.value, inputs).any()  # expects nothing yet
+    softened = logits(architecture.unflatten(soften(weights, architecture, 8.0)), inputs.astype(np.float32))
+    assert np.array_equal(expected, 8.0 * softened)  # to the bit
 
 
 def test_one_step_goes_up_the_advantage():
@@ -250,36 +243,34 @@ def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "resumed").read_bytes()
 
 
+def fails(message, config=CONFIG, **options):
+    """A run ends with a message, before a checkpoint."""
+    states = []
+    with pytest.raises(TrainingError, match=message):
+        run(config, after=states.append, **options)
+    assert states == []
+
+
 @pytest.mark.parametrize(
     ("returned", "message"),
     [([], "no training module is left.*ppo.quarantine_after"), ([None, None], "all 2 compiles of an iteration failed")],
 )
 def test_nothing_to_learn_from(returned, message):
-    kept = []
-    with pytest.raises(TrainingError, match=message):
-        run(collect=lambda weights, iteration: returned, after=kept.append)
-    assert kept == []  # no checkpoint
+    fails(message, collect=lambda weights, iteration: returned)
 
 
 def test_a_loss_that_is_not_a_number():
     def poisoned(weights, iteration):
         return [with_reward(one, float("nan")) for one in collect(weights, iteration)]
 
-    kept = []
-    with pytest.raises(TrainingError, match="loss of PPO is not a number; lower ppo"):
-        run(collect=poisoned, after=kept.append)
-    assert kept == []
+    fails("loss of PPO is not a number; lower ppo", collect=poisoned)
 
 
 @pytest.mark.parametrize(("network", "setting"), [("policy", "learning_rate"), ("value", "value_learning_rate")])
 def test_weights_that_the_last_step_has_spoilt(network, setting):
     """The loss of the only minibatch is from before the step, so it is a number."""
-    kept = []
     once = configured(epochs=1, batch_size=10**6, max_kl=1e30, **{setting: 1e39})
-    message = f"the {network} network of PPO has weights that are not numbers; lower ppo.{setting}"
-    with pytest.raises(TrainingError, match=message):
-        run(once, after=kept.append)
-    assert kept == []
+    fails(f"the {network} network of PPO has weights that are not numbers; lower ppo.{setting}", once)
 
 
 def test_equal_rewards_move_nothing():

@@ -15,7 +15,7 @@ from mlgo.evaluate.baseline_modules import baselines
 from mlgo.evaluate.episodes import best_of_each, episodes_hash
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained, Trajectory
-from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts, explorers, load_earlier
+from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts, load_earlier
 from mlgo.learn.bcmax.loop import STATES, heuristic_trajectories, imitate_best, keep_best
 from mlgo.learn.cloning import CloneData, Fit, fit
 from mlgo.learn.modules import ModuleContext
@@ -71,11 +71,7 @@ class BestClone(Learner):
                     for one in remembered
                 ]
                 known = keep_best(known or {}, found)
-            rollouts = CompiledRollouts(
-                context,
-                explorers=lambda policy, number: explorers(policy, earlier, config, context.seed, number),
-                num_evaluations=state.history[-1]["evaluations"] if state else 0,
-            )
+            rollouts = CompiledRollouts(context, earlier, state.history[-1]["evaluations"] if state else 0)
             weights = start.weights if architecture == start.architecture else None
             state = imitate_best(weights, known, rollouts, clone, config, state, context.after)
             context.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}

@@ -1,6 +1,6 @@
 """Settings, and what a round explores with: references and earlier policies at first, then variants of the policy."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -72,12 +72,12 @@ class CompiledRollouts:
     """Training and validation modules under policies, float32 [num_params]; failed compiles are left out.
 
     Attributes:
-        explorers: ``(policy, round) -> advisors`` by name.
+        earlier: policies to begin with, by name.
         num_evaluations: compiles asked for so far, those of an earlier run included.
     """
 
     context: ModuleContext
-    explorers: Callable[[Policy, int], Mapping[str, Advisor]]
+    earlier: Mapping[str, Policy]
     num_evaluations: int = 0
 
     def validate(self, weights: np.ndarray) -> float:
@@ -88,7 +88,8 @@ class CompiledRollouts:
 
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
         """Training modules under the references (round 0) or under variants of a policy."""
-        for name, advisor in self.explorers(self.context.policy.with_weights(weights), number).items():
+        context, policy = self.context, self.context.policy.with_weights(weights)
+        for name, advisor in explorers(policy, self.earlier, context.config, context.seed, number).items():
             yield from self._compile(f"{name} of round {number}", advisor)
 
     def measure(self, weights: np.ndarray) -> list[Trajectory]:

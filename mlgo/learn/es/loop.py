@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.learn.base import State, run_steps
+from mlgo.learn.base import State, Validate, run_steps
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.gradient import (
     AdamState,
@@ -67,9 +67,6 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
 failed; the modules are the same whenever the generation is. A trust region asks twice in a generation."""
-
-Validate = Callable[[np.ndarray], np.ndarray]
-"""``weights float32 [num_params] -> rewards on the validation modules, float64 [num_modules]``."""
 
 _MAX_SKIPPED_IN_A_ROW = 3
 

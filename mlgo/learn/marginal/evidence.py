@@ -31,7 +31,6 @@ from mlgo.base.scratch import Closing
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.base import side_by_side
-from mlgo.objects.measures import relative_reward
 
 _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 """Types of the fields of `CallAttribution`."""
@@ -87,10 +86,6 @@ class CompileRef:
     def has_functions(self) -> bool:
         """Whether it tells its functions."""
         return self.num_functions >= 0
-
-    def reward(self, baseline: float) -> float:
-        """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
-        return float(relative_reward(np.array(self.score), np.array(baseline)))
 
 
 class CompileFile(ArrayFile):

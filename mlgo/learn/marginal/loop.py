@@ -10,13 +10,14 @@ from mlgo.base.seeding import generator
 from mlgo.evaluate.baseline_modules import ScoredModule, baselines
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
-from mlgo.learn.base import State, run_steps, successful
+from mlgo.learn.base import State, Validate, run_steps, successful
 from mlgo.learn.cloning import BCConfig, CloneData, clone
 from mlgo.learn.dataset import whole_modules
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import scaled
 from mlgo.learn.marginal.evidence import CompileFile, CompileRef, Evidence
 from mlgo.learn.marginal.fit import CostFitter, as_costs, as_policy
+from mlgo.objects.measures import relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
 
@@ -57,9 +58,6 @@ def heuristic_evidence(
 
 Explore = Callable[[np.ndarray, int], Sequence[CompileRef | None]]
 """``(members float32 [num_members, num_params], round) -> compiles around them``; None where one failed."""
-
-Validate = Callable[[np.ndarray], np.ndarray]
-"""``members float32 [num_members, num_params] -> rewards of their joint policy on the validation modules``, float64."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +119,13 @@ def learn_costs(
 
 def _rewards(evidence: Mapping[str, Evidence], explored: Sequence[CompileRef]) -> dict[str, float]:
     """Mean gain of this round's compiles, and of the best compile known of each module."""
+
+    def gains(compiles: Sequence[CompileRef], baseline: float) -> np.ndarray:
+        return relative_reward(np.array([one.score for one in compiles]), np.array(baseline))
+
     known = [each for each in evidence.values() if each.compiles]
-    best = [max(one.reward(each.baseline) for one in each.compiles) for each in known]
     return {
-        "mean_reward": float(np.mean([one.reward(evidence[one.module].baseline) for one in explored])),
-        "best_known_reward": float(np.mean(best)),
+        "mean_reward": float(np.mean([gains([one], evidence[one.module].baseline)[0] for one in explored])),
+        "best_known_reward": float(np.mean([gains(each.compiles, each.baseline).max() for each in known])),
         "equations": sum(len(each.compiles) for each in evidence.values()),
     }

@@ -1,7 +1,7 @@
 """On choices: a network that predicts what eliminating a candidate saves, fitted to measured effects."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,37 +20,24 @@ from mlgo.learn.cloning import BCConfig, CloneData, fit_network, import_keras, l
 from mlgo.policy.network import flatten
 
 
-@dataclass(frozen=True)
-class Savings:
-    """Candidates with what eliminating them saves, and of each unit the stop, which is to look like a set saving.
-
-    Attributes:
-        inputs: float32 [num_rows, num_inputs], see `Observer.columns_of`.
-        saved: float32 [num_rows], in percent of the unit's score under the heuristic; 0 for the stop.
-        is_stop: bool [num_rows].
-        weights: float32 [num_rows], mean 1; each unit has the same total weight.
-    """
-
-    inputs: np.ndarray
-    saved: np.ndarray
-    is_stop: np.ndarray
-    weights: np.ndarray
-
-
 def savings(
     observer: Observer,
     units: Iterable[tuple[EligibleUnit, CompiledUnit]],
     changes: Mapping[str, Mapping[int, float]],
     max_effect: float,
-) -> Savings:
-    """Put effects beside what is seen of their candidates before anything is chosen.
+) -> CloneData:
+    """Inputs of candidates before anything is chosen, and what eliminating them saves; of each unit the stop, too.
 
     Args:
         units: with their compile without elimination.
         changes: mean change of the score with each candidate, by unit and position.
         max_effect: larger savings and losses, in percent, count as this.
+
+    Returns:
+        Answers are float32 [num_rows], in percent of the unit's score under the heuristic; NaN for the stop, which is
+        to look like a set saving. All units have the same total weight.
     """
-    inputs, saved, stops, weights = [], [], [], []
+    inputs, saved, weights = [], [], []
     for unit, none in units:
         measured = changes.get(unit.name, {})
         if not measured:
@@ -58,29 +45,27 @@ def savings(
         rows = observer.columns_of(Choice.begin(none))
         percent = -100.0 * np.array(list(measured.values())) / unit.heuristic
         inputs.append(rows[[*measured, observer.max_candidates]])
-        saved.append(np.append(np.clip(percent, -max_effect, max_effect), 0.0))
-        stops.append(np.append(np.zeros(len(percent), bool), True))
+        saved.append(np.append(np.clip(percent, -max_effect, max_effect), np.nan))
         weights.append(np.full(len(percent) + 1, 1.0 / (len(percent) + 1)))
     if not inputs:
         raise TrainingError("no unit has a measured effect; raise cse.max_trials")
     weight = np.concatenate(weights)
-    return Savings(
+    return CloneData(
         np.concatenate(inputs).astype(np.float32),
         np.concatenate(saved).astype(np.float32),
-        np.concatenate(stops),
         (weight / weight.mean()).astype(np.float32),
     )
 
 
 def fit_savings(
-    train: Savings, validation: Savings, margin: float, hidden: list[int], config: BCConfig, seed: int
+    train: CloneData, validation: CloneData, margin: float, hidden: list[int], config: BCConfig, seed: int
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
     """Fit a network by Huber's loss until validation no longer improves: weights, and a record for each epoch."""
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)
     network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())
     seen, unseen = (
-        CloneData(part.inputs, np.where(part.is_stop, np.float32(margin), part.saved), part.weights)
+        replace(part, answers=np.where(np.isnan(part.answers), np.float32(margin), part.answers))
         for part in (train, validation)
     )
     history = fit_network(keras, network, seen, unseen, config)
@@ -112,7 +97,7 @@ def learn_savings(context: ChoiceContext) -> Trained:
     return Trained(fresh.with_weights(weights), history, facts)
 
 
-def _measured(context: ChoiceContext, effects: Path, split: str) -> Savings:
+def _measured(context: ChoiceContext, effects: Path, split: str) -> CloneData:
     """Measured effects of a split's candidates beside what is seen of them."""
     changes: dict[str, dict[int, float]] = {}
     for row in read_table(effects, CSE_EFFECTS).to_pylist():

@@ -8,7 +8,7 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError
 from mlgo.host.actions import ActionSpace
-from mlgo.learn.base import SampledCompile, State, Trajectory, run_steps, successful
+from mlgo.learn.base import SampledCompile, State, Trajectory, Validate, run_steps, successful
 from mlgo.learn.ppo.advantages import (
     RewardScale,
     RunningMoments,
@@ -22,9 +22,6 @@ from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
 """``(policy weights float32 [num_params], iteration) -> compiles``, None where one failed."""
-
-Validate = Callable[[np.ndarray], np.ndarray]
-"""``weights float32 [num_params] -> rewards float64 [num_modules]`` of the decided policy on other projects."""
 
 
 @dataclass(frozen=True)
