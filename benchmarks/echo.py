@@ -29,8 +29,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import CompileError
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor
-from mlgo.host.tasks.task import HEURISTIC, Remark, get_task
+from mlgo.host.tasks.task import HEURISTIC, EchoAdvisor, Remark, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.objects.elf import function_symbols
 

@@ -31,8 +31,7 @@ from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import Child
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.host.tasks.task import Task, get_task
+from mlgo.host.tasks.task import EchoAdvisor, RecordedAdvisor, Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain, zig_environment
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy

@@ -12,8 +12,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.seeding import generator
 from mlgo.evaluate.worker import CompileWorkerSpec
 from mlgo.host.log import Header
-from mlgo.host.tasks.advisors import EchoAdvisor
-from mlgo.host.tasks.task import Responder
+from mlgo.host.tasks.task import EchoAdvisor, Responder
 from mlgo.host.toolchain import Toolchain
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

@@ -25,8 +25,7 @@ from mlgo.cli.program import positive, read_config
 from mlgo.errors import CompileError, PolicyError
 from mlgo.host.log import Header
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.host.tasks.task import Responder, Task, get_task
+from mlgo.host.tasks.task import EchoAdvisor, RecordedAdvisor, Responder, Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.pool.cores import claim_core
 

@@ -6,13 +6,14 @@ Example:
 """
 
 import platform
+import zipfile
 from pathlib import Path
 
 from mlgo.base.config import CompilerWheel
+from mlgo.base.files import write_folder
 from mlgo.base.packages import Package, fetch_package
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import ToolchainError
-from mlgo.host.toolchain import unpack_compiler
 
 
 def main() -> None:
@@ -30,6 +31,25 @@ def main() -> None:
         )
     package = Package("ziglang", wheel.version, wheel.sha256[machine], "wheel")
     unpack_compiler(fetch_package(package, args.downloads), args.output)
+
+
+def unpack_compiler(wheel: Path, binary: Path) -> None:
+    """Unpack a wheel so that its multi-tool is ``binary``, with its library beside it; all of it or nothing.
+
+    Args:
+        wheel: file of the package index, already verified.
+        binary: ends in ``ziglang/zig``, as in the wheel; the folder above these two is replaced.
+    """
+
+    def extract(folder: Path) -> None:
+        try:
+            with zipfile.ZipFile(wheel) as zipped:
+                zipped.extractall(folder)
+            (folder / "ziglang" / "zig").chmod(0o755)  # a zip archive's modes are not restored
+        except (zipfile.BadZipFile, FileNotFoundError) as error:
+            raise ToolchainError(f"{wheel.name} is not a wheel of ziglang ({error}); check what pins it") from error
+
+    write_folder(binary.parents[1], extract)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,7 @@ from mlgo.evaluate.logged import (
 )
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.host.tasks.task import Advisor, Setting, Task, get_task, settings_for_policy
+from mlgo.host.tasks.task import Advisor, ConstantAdvisor, EchoAdvisor, Setting, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.policy.stored import load_stored, model_file

@@ -22,8 +22,7 @@ from mlgo.corpus.recipe import find_sources, load_recipe
 from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_plain, compile_under_advice, probe_channel
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor, get_task
 from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
 from mlgo.objects.measures import DEFAULT
 from mlgo.pool.cores import usable_cores

@@ -20,8 +20,7 @@ from mlgo.cli.program import CONFIG, SETTINGS, add_actions, add_options, not_neg
 from mlgo.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
 from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import RecordedAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import RecordedAdvisor, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.jit.cache import CompileCache, caches, figures, outcomes_table
 from mlgo.jit.compiler import SuperPmiSpec

@@ -27,7 +27,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.linker import NOTHING_LEFT, LinkedFile, link_inputs, link_options, link_to
+from mlgo.host.linker import NOTHING_LEFT, LinkedFile, link_arguments, link_to
 from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import run_bounded, without_folders
 from mlgo.host.program import ProgramRunner
@@ -124,8 +124,8 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
         Names of the modules that the link takes: all but members of archives that nothing needs.
     """
     with scratch_directory() as folder:
-        arguments = ["--gc-sections", *MERGING, "--trace", *link_options(file, folder), *link_inputs(file, paths)]
-        link_to(folder / "linked", linker, arguments, timeout_s, said=folder / "trace")
+        arguments = ["--gc-sections", *MERGING, "--trace", *link_arguments(file, paths, folder)]
+        link_to(folder / "linked", linker, arguments, timeout_s, stdout=folder / "trace")
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
         take_merged(folder / "linked", output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
@@ -388,7 +388,7 @@ def thin_link(
         os.link(objects[name], folder / path)
     options = ["--gc-sections", "--fat-lto-objects", "--thinlto-emit-index-files", *ONE_JOB]
     temporary = ["--lto-O1", "--lto-emit-llvm", "--save-temps=import"]  # at level 0 nothing is imported
-    arguments = [*options, *temporary, *link_options(file, folder), *link_inputs(file, paths)]
+    arguments = [*options, *temporary, *link_arguments(file, paths, folder)]
     link_to(folder / "linked", linker, arguments, timeout_s, cwd=folder)
     found = {
         name: (folder / f"{path}.3.import.bc", folder / f"{path.stem}.o.thinlto.bc") for name, path in paths.items()

@@ -14,19 +14,16 @@ _BAND, _LINE = (168, 203, 230), (23, 92, 145)
 def draw_episode(
     title: str, answers: np.ndarray, rewards: np.ndarray, words: tuple[str, str] = ("answer", "question")
 ) -> np.ndarray:
-    """Draw an episode so far.
+    """Draw an episode so far, uint8 [480, 640, 3].
 
     Answers are shown by the mean of those that share a column of pixels, and the range they span; so a picture costs
     the same for ten questions and for a hundred thousand.
 
     Args:
         title: its last 70 characters are shown.
-        answers: float64 [num_answers].
-        rewards: float64 [num_answers].
+        answers: float64 [num_answers], as rewards are.
+        rewards: of each answer.
         words: what is drawn above the rewards, and over what.
-
-    Returns:
-        uint8 [480, 640, 3].
     """
     from PIL import Image, ImageDraw  # only pictures need it
 

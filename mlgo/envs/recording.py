@@ -151,9 +151,6 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
     ``info["action"]`` is the recorded answer to the question at hand; no other is taken. The rest of ``info`` is
     ``module``, ``baseline``, ``context``, ``question`` and ``heuristic``, and at the end ``score`` and
     ``object_sha256``, or ``error``.
-
-    Attributes:
-        features: what is observed, with types and shapes.
     """
 
     metadata = {"render_modes": []}  # noqa: RUF012
@@ -203,28 +200,21 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         return observation, row["reward"], row["terminated"], row["truncated"], info
 
     def _see(self) -> tuple[Observation, Info]:
-        if self._step < len(self._rows):
-            row, last = self._rows[self._step], None
-            observation = {name: values[self._step].copy() for name, values in self._columns.items()}
-        else:
-            row, last = self._rows[-1], self._rows[-1]
-            observation = {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}
+        over = self._step == len(self._rows)
+        row = self._rows[-1 if over else self._step]
         info: Info = {"module": row["module"], "baseline": row["baseline"]}
-        if last is None:
-            info["action"] = self._action(row["action"])
-            info |= {"context": row["context"], "question": row["question"]} if row["question"] is not None else {}
-            info |= {"heuristic": row["heuristic"]} if row["heuristic"] is not None else {}
-        elif last["failure"]:
-            info["error"] = {"kind": last["failure"], "message": last["message"]}
-        else:
-            info |= {"score": last["score"], "object_sha256": last["object_sha256"]}
-        return observation, info
-
-    def _action(self, recorded: Any) -> Any:
-        """As the space has it; None where the episode was left."""
-        if recorded is None or isinstance(self.action_space, gymnasium.spaces.Discrete):
-            return recorded
-        return np.array([recorded], np.float32)
+        if over and row["failure"]:
+            info["error"] = {"kind": row["failure"], "message": row["message"]}
+        elif over:
+            info |= {"score": row["score"], "object_sha256": row["object_sha256"]}
+        if over:
+            return {spec.name: np.zeros(spec.shape, spec.dtype) for spec in self.features}, info
+        is_number = isinstance(self.action_space, gymnasium.spaces.Box)
+        action = row["action"]  # None where the episode was left
+        info["action"] = np.array([action], np.float32) if is_number and action is not None else action
+        info |= {"context": row["context"], "question": row["question"]} if row["question"] is not None else {}
+        info |= {"heuristic": row["heuristic"]} if row["heuristic"] is not None else {}
+        return {name: values[self._step].copy() for name, values in self._columns.items()}, info
 
     def bitcode_sha256(self) -> str:
         """Hash of the bitcode of the episode's module."""
@@ -232,11 +222,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
 
 
 def first_difference(path: str | Path, env: gymnasium.Env[Observation, Any]) -> str:
-    """Send the recorded answers to a live environment and compare all that comes back.
-
-    Returns:
-        the first difference in words: episode, question and what differs. Empty when there is none.
-    """
+    """Send the recorded answers to a live environment, and return the first difference in words; empty without one."""
     recorded = RecordedEnv(path)
     live = env.unwrapped
     if not isinstance(live, CompileEnv):
@@ -254,19 +240,12 @@ def _check_fits(recorded: RecordedEnv, live: CompileEnv) -> None:
             f"the episodes were recorded with {recorded.origin['compiler']} (SHA-256 "
             f"{recorded.origin['compiler_sha256'][:16]}), this is {live.toolchain.name} ({live.toolchain.sha256[:16]})"
         )
-    settings = live.settings
-    here = {
-        "task": live.task.name,
-        "target": live.toolchain.target,
-        "reward": live.reward.name,
-        "objective": settings.objective,
-        "optimization": settings.optimization,
-        "size_stop_factor": settings.size_stop_factor,
-    }
-    there = {**recorded.origin["compile"], **recorded.origin}
-    for name, value in here.items():
-        if there.get(name) != value:
-            raise ConfigError(f"the episodes were recorded with {name} {there.get(name)}, the environment has {value}")
+    here, there = ({**one["compile"], **one} for one in (_origin(live), recorded.origin))
+    for name in ("task", "target", "reward", "objective", "optimization", "size_stop_factor"):
+        if here[name] != there.get(name):
+            raise ConfigError(
+                f"the episodes were recorded with {name} {there.get(name)}, the environment has {here[name]}"
+            )
 
 
 def _difference(recorded: RecordedEnv, env: gymnasium.Env[Observation, Any], live: CompileEnv, number: int) -> str:

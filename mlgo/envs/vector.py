@@ -53,13 +53,11 @@ class VectorObservation(gymnasium.ObservationWrapper[np.ndarray, Any, Observatio
         self.observation_space = Box(-CLIP, CLIP, (size,), np.float32)
 
     def observation(self, observation: Observation) -> np.ndarray:
-        """Float32 [num_values], see the class."""
         raw = np.concatenate([observation[name].ravel().astype(np.float32) for name in self._features])
         values = self._normalise(raw)
         return np.concatenate([values, observation[self._mask].ravel().astype(np.float32)]) if self._mask else values
 
     def action_masks(self) -> np.ndarray:
-        """See `CompileEnv.action_masks`."""
         inner = self.env.unwrapped
         assert isinstance(inner, CompileEnv)
         return inner.action_masks()

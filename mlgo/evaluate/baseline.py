@@ -14,8 +14,7 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.copies import Copies, count_copies
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.session import CompileResult
-from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
-from mlgo.host.tasks.task import HEURISTIC, Setting, Task
+from mlgo.host.tasks.task import HEURISTIC, EchoAdvisor, RecordedAdvisor, Setting, Task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.elf import ELF, function_code
 from mlgo.objects.measures import DEFAULT, Compiled, read_scores, scores_of

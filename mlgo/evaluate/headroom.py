@@ -25,8 +25,7 @@ from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.linker import LinkedFile, linked_total
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.host.tasks.task import PureAdvisor
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, PureAdvisor
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.measures import SIZES, Scores
 from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys

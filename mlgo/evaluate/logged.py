@@ -17,8 +17,7 @@ from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
 from mlgo.host.log import Header, parse_header, write_context, write_header, write_observation, write_outcome
 from mlgo.host.session import CompileResult, compile_under_advice
-from mlgo.host.tasks.advisors import RecordedAdvisor
-from mlgo.host.tasks.task import Advisor, Responder, get_task
+from mlgo.host.tasks.task import Advisor, RecordedAdvisor, Responder, get_task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures import DEFAULT, MEASURES, Measure, scores_of
 from mlgo.objects.remarks import SpillCosts

@@ -159,7 +159,7 @@ class ActionSpace(ABC):
 
     @abstractmethod
     def sampler(self, temperature: float, flip_share: float, seed: int) -> Callable[[bytes, Any], Any]:
-        """Sampled actions, which follow from a hash of the observation: the same question gets the same action.
+        """Maps a raw observation and its logits to a sampled action, which follows from a hash of the observation.
 
         So compiles repeat exactly, and response trees serve exploration as they serve policies.
 
@@ -167,9 +167,6 @@ class ActionSpace(ABC):
             temperature: of the distribution; 0 takes the best action.
             flip_share: probability of another action after that, whatever the observation.
             seed: of the hash.
-
-        Returns:
-            Maps a raw observation and its logits to an action.
         """
 
     def reply(self, dtype: np.dtype[Any]) -> Callable[[Any], bytes]:

@@ -116,17 +116,14 @@ def check_options(arguments: Iterable[str]) -> None:
         if argument.startswith(_LOADING):
             raise ConfigError(f"compiler option {argument} can make the compiler run or load other code; leave it out")
         if argument in SOURCE_OPTIONS:
-            _check_value(argument, next(rest, None))
+            value = next(rest, None)
+            if value is None:
+                raise ConfigError(f"compiler option {argument} has no value")
+            if value.startswith(("-", "@")):  # a compiler may take it for an option, and reads @FILE wherever it stands
+                raise ConfigError(f"compiler option {argument}: {value} is no value; a path may begin with ./")
         elif not _is_known(argument):
             kinds = ", ".join((*SOURCE_OPTIONS, "-std=", "-O", "-W", "-f", "-m"))
             raise ConfigError(f"compiler option {argument} is not allowed here; allowed are {kinds} and the like")
-
-
-def _check_value(option: str, value: str | None) -> None:
-    if value is None:
-        raise ConfigError(f"compiler option {option} has no value")
-    if value.startswith(("-", "@")):  # a compiler may take it for an option, and reads @FILE wherever it stands
-        raise ConfigError(f"compiler option {option}: {value} is no value; a path may begin with ./")
 
 
 def _is_known(argument: str) -> bool:

@@ -37,12 +37,7 @@ _READ_BYTES = 1 << 16
 
 
 class Channel(Closing):
-    """Host's end of one interactive channel.
-
-    Attributes:
-        base: what to pass as the compiler's channel base.
-        out_fd: descriptor to poll for observations.
-    """
+    """Host's end of one interactive channel: the compiler gets ``base``, and questions come on ``out_fd``."""
 
     def __init__(self, directory: Path) -> None:
         self.base = directory / "channel"
@@ -60,7 +55,6 @@ class Channel(Closing):
             return None
 
     def answer(self, advice: bytes) -> None:
-        """Send one answer."""
         try:
             written = os.write(self._in_fd, advice)
         except BlockingIOError:
@@ -87,13 +81,9 @@ class Channel(Closing):
 
 @dataclass(frozen=True)
 class KnownContext:
-    """First questions of one context.
+    """First questions of one context, all of them if ``is_whole``.
 
-    Attributes:
-        name: of the context.
-        checks: CRC-32 of each observation as the advisor would get it.
-        answers: raw answers, concatenated.
-        is_whole: nothing more is asked in this context.
+    ``checks`` are CRC-32 of the observations as the advisor would get them, ``answers`` raw ones, concatenated.
     """
 
     name: str
@@ -106,8 +96,7 @@ class KnownContext:
 class AnswerPrefix:
     """Questions that are known because earlier compiles gave the same answers.
 
-    Attributes:
-        contexts: all contexts of the module, in the compiler's order; none when nothing is known.
+    All contexts of the module are there, in the compiler's order; none when nothing is known.
     """
 
     contexts: tuple[KnownContext, ...] = ()
@@ -121,58 +110,52 @@ class AnswerPrefix:
 class KnownQuestions:
     """Compares the questions of one compile with the known ones.
 
-    Attributes:
-        unsent: answers that can be sent ahead.
-        num_awaited: questions that such answers are meant for and that have not come yet.
+    Answers that can be sent ahead are ``unsent``; ``num_awaited`` questions that they are meant for have not come yet.
     """
 
     def __init__(self, path: AnswerPrefix) -> None:
         self.unsent, self.num_awaited = b"", 0
-        self._contexts = path.contexts
-        self._place = -1
-        self._num_released = 0
-        self._checks: list[int] = []  # of the questions that are still due in this context, the next one last
-        self._is_whole = False
+        self._contexts, self._num_begun, self._num_released = path.contexts, 0, 0
+        self._context, self._num_asked = KnownContext("", (), b""), 0  # where the compiler is
         self._release()
 
     def enter(self, name: str) -> bytes:
         """The compiler begins a context, or resumes it; return the known answers that belong to it."""
-        if not self._contexts or (self._place >= 0 and name == self._contexts[self._place].name):
+        if not self._contexts or (self._num_begun and name == self._context.name):
             return b""
         self._check_all_came()
-        self._place += 1
-        due = self._contexts[self._place].name if self._place < len(self._contexts) else None
+        place = self._num_begun
+        due = self._contexts[place].name if place < len(self._contexts) else None
         if name != due:
-            raise ReplayMismatch(f"context {self._place} is {name!r}, not {'the end' if due is None else repr(due)}")
-        if self._place == self._num_released:
+            raise ReplayMismatch(f"context {place} is {name!r}, not {'the end' if due is None else repr(due)}")
+        if place == self._num_released:
             self._release()
-        context = self._contexts[self._place]
-        self._checks, self._is_whole = list(context.checks[::-1]), context.is_whole
-        return context.answers
+        self._context, self._num_begun, self._num_asked = self._contexts[place], place + 1, 0
+        return self._context.answers
 
     def covers(self, payload: bytes) -> bool:
         """Whether a question is answered in advance."""
-        if not self._checks:
-            if self._is_whole:
-                raise ReplayMismatch(f"a question more than the {self._num_known()} known ones{self._where()}")
+        checks = self._context.checks
+        if self._num_asked == len(checks):
+            if self._context.is_whole:
+                raise ReplayMismatch(f"a question more than the {len(checks)} known ones{self._where()}")
             return False
-        if zlib.crc32(payload) != self._checks.pop():
-            position = self._num_known() - len(self._checks) - 1
-            raise ReplayMismatch(f"question {position}{self._where()} is not the known one")
+        if zlib.crc32(payload) != checks[self._num_asked]:
+            raise ReplayMismatch(f"question {self._num_asked}{self._where()} is not the known one")
+        self._num_asked += 1
         self.num_awaited -= 1
         return True
 
     def end(self) -> None:
         """The compile has ended."""
         self._check_all_came()
-        if self._place + 1 < len(self._contexts):
-            raise ReplayMismatch(f"only {self._place + 1} of {len(self._contexts)} contexts with known questions")
+        if self._num_begun < len(self._contexts):
+            raise ReplayMismatch(f"only {self._num_begun} of {len(self._contexts)} contexts with known questions")
 
     def _release(self) -> None:
         """Hand out the answers of contexts that follow each other, up to one of which only a beginning is known."""
         answers = [self.unsent]
-        while self._num_released < len(self._contexts):
-            context = self._contexts[self._num_released]
+        for context in self._contexts[self._num_released :]:
             self._num_released += 1
             self.num_awaited += len(context.checks)
             answers.append(context.answers)
@@ -181,16 +164,11 @@ class KnownQuestions:
         self.unsent = b"".join(answers)
 
     def _check_all_came(self) -> None:
-        if self._checks:
-            known = self._num_known()
-            raise ReplayMismatch(f"only {known - len(self._checks)} of {known} known questions{self._where()}")
-
-    def _num_known(self) -> int:
-        return len(self._contexts[self._place].checks)
+        if self._num_asked < (num_known := len(self._context.checks)):
+            raise ReplayMismatch(f"only {self._num_asked} of {num_known} known questions{self._where()}")
 
     def _where(self) -> str:
-        name = self._contexts[self._place].name
-        return f" of {name}" if name else ""
+        return f" of {self._context.name}" if self._context.name else ""
 
 
 _KNOWN_QUESTION_S = 10e-6

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
@@ -25,13 +26,9 @@ LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """Compiles single sources of a project.
+    """Compiles single sources of a project; modules for a ``task`` in code generation are kept optimized.
 
-    Attributes:
-        toolchain: compiler to use.
-        settings: level and deadline.
-        cache_dir: folder for zig's caches.
-        task: what modules are made for; those of tasks in code generation are kept optimized.
+    ``cache_dir`` is the folder for zig's caches.
     """
 
     toolchain: Toolchain
@@ -74,9 +71,6 @@ class FrontEnd:
 
         For a task in code generation it is optimized here, once. Code generated from it later is the same, byte for
         byte, as in a compile from the start, which takes some 2.7 times as long.
-
-        Raises:
-            CompileError: the bitcode cannot be read or optimized, or not in time.
         """
         if self.task is None or not self.task.in_code_generation:
             return bitcode.read_bytes()
@@ -100,13 +94,10 @@ class FrontEnd:
 
     def print_ir(self, bitcode: Path, output: Path) -> None:
         """Print bitcode as textual IR, unchanged."""
-        self._convert(bitcode, "-S", output)
+        self.convert(bitcode, output, "-S")
 
-    def assemble_ir(self, ir: Path, output: Path) -> None:
-        """Make bitcode of textual IR, unchanged."""
-        self._convert(ir, "-c", output)
-
-    def _convert(self, module: Path, to: str, output: Path) -> None:
+    def convert(self, module: Path, output: Path, to: Literal["-S", "-c"]) -> None:
+        """Write a module as textual IR (``-S``) or as bitcode (``-c``), unchanged."""
         options = (self.settings.optimization, "-x", "ir", str(module), "-Xclang", "-disable-llvm-passes", to)
         self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
@@ -116,10 +107,6 @@ class FrontEnd:
         if run.returncode is None:
             raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")
         if run.returncode != 0:
-            raise CompilerExit(without_folders(_first_error(run.stderr, run.returncode)))
-
-
-def _first_error(stderr: str, returncode: int) -> str:
-    lines = stderr.splitlines()
-    errors = [line for line in lines if "error:" in line] or lines[-1:]
-    return errors[0][:300] if errors else f"the compiler ended with status {returncode}"
+            lines = run.stderr.splitlines() or [f"the compiler ended with status {run.returncode}"]
+            errors = [line for line in lines if "error:" in line] or lines[-1:]
+            raise CompilerExit(without_folders(errors[0][:300]))

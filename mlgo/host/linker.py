@@ -14,7 +14,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompileTimeout, LinkError
@@ -37,48 +37,27 @@ _ALWAYS = words(
 def link(
     linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool = False, link_map: Path | None = None
 ) -> bytes:
-    """Link parts of a project, whatever is missing, and return the file.
+    """Link parts of a project, whatever is missing, and return the file; LinkError where the linker refuses.
 
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        arguments: options and inputs.
-        timeout_s: deadline of the link.
-        fold: fold functions with identical code into one (``--icf=all``).
-        link_map: file that gets a map of the linked file, see `symbols.function_extents`.
-
-    Raises:
-        LinkError: the linker refuses.
+    With ``fold``, functions with identical code become one (``--icf=all``). A map of the linked file goes to
+    ``link_map``, see `symbols.function_extents`.
     """
-    told = [] if link_map is None else [f"-Map={link_map}", "--no-demangle"]
+    options = ["--icf=all"] if fold else []
+    options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as directory:
         output = directory / "linked"
-        link_to(output, linker, [*arguments, *told, *(["--icf=all"] if fold else [])], timeout_s)
+        link_to(output, linker, [*arguments, *options], timeout_s)
         return output.read_bytes()
 
 
-def link_to(
-    output: Path,
-    linker: Path,
-    arguments: Sequence[str],
-    timeout_s: float,
-    *,
-    cwd: Path | None = None,
-    said: Path | None = None,
-) -> None:
-    """Link parts of a project to the file ``output``, as `link` does; ``said`` is a file for what the linker prints."""
-    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, cwd=cwd, stdout=said)
+def link_to(output: Path, linker: Path, arguments: Sequence[str], timeout_s: float, **options: Any) -> None:
+    """Link parts of a project to the file ``output``, as `link` does; ``options`` are those of `process.Child`."""
+    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, **options)
 
 
-def run_linker(
-    command: Sequence[str],
-    timeout_s: float,
-    *,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    stdout: Path | None = None,
-) -> None:
+def run_linker(command: Sequence[str], timeout_s: float, **options: Any) -> None:
     """Run a linker to its end; arguments as of `run_bounded`. Raises LinkError where it refuses."""
-    run = run_bounded(command, timeout_s, cwd=cwd, env=env, stdout=stdout)
+    run = run_bounded(command, timeout_s, **options)
     if run.returncode is None:
         raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
     if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
@@ -138,14 +117,8 @@ class LinkedFile:
         return tuple(dict.fromkeys(name for _, names in self.parts for name in names))
 
 
-@dataclass(frozen=True)
-class Linked:
-    """A linked file.
-
-    Attributes:
-        sizes: bytes by measure, see `SHIPPED`.
-        functions: what is in it, by address; their inputs are names of modules.
-    """
+class Linked(NamedTuple):
+    """Sizes of a linked file in bytes, see `SHIPPED`, and its functions by address, whose inputs are named modules."""
 
     sizes: dict[str, int]
     functions: list[FunctionExtent]
@@ -154,53 +127,37 @@ class Linked:
 def shipped_sizes(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
 ) -> dict[str, int]:
-    """Link a file and measure it.
+    """Link a file from objects, by name of the module, and measure it: bytes by measure, see `SHIPPED`.
 
-    Args:
-        linker: what `toolchain.find_linker` gives.
-        file: what to link.
-        objects: object file by name of the module.
-        timeout_s: deadline of the link.
-        fold: fold functions with identical code into one (``--icf=all``).
-
-    Returns:
-        Bytes by measure, see `SHIPPED`.
+    With ``fold``, functions with identical code become one (``--icf=all``).
 
     Raises:
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    return _not_empty(measure_file(_link(linker, file, objects, timeout_s, fold=fold)))
+    return measure_file(_link(linker, file, objects, timeout_s, fold=fold))
 
 
 def linked_total(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> int:
     """The total of `shipped_sizes` alone, without what compressing takes; arguments and errors are the same."""
-    return _not_empty(section_sizes(_link(linker, file, objects, timeout_s)))["total"]
+    return section_sizes(_link(linker, file, objects, timeout_s))["total"]
 
 
 def link_and_place(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> Linked:
-    """Link a file, measure it, and tell its functions. Arguments and errors are those of `shipped_sizes`."""
+    """Link a file, measure it, and place its functions. Arguments and errors are those of `shipped_sizes`."""
     names = {str(path): name for name, path in objects.items()}
     with scratch_directory() as folder:
-        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
-        data = link(linker, arguments, timeout_s, link_map=folder / "map")
-        placed = function_extents(data, (folder / "map").read_text(errors="replace"))
-    sizes = _not_empty(measure_file(data))
-    return Linked(sizes, [replace(one, input=names[one.input]) for one in placed if one.input in names])
+        data = _link(linker, file, objects, timeout_s, link_map=folder / "map")
+        extents = function_extents(data, (folder / "map").read_text(errors="replace"))
+    return Linked(measure_file(data), [replace(one, input=names[one.input]) for one in extents if one.input in names])
 
 
-def _link(
-    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
-) -> bytes:
+def _link(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, **options: Any) -> bytes:
     with scratch_directory() as folder:
-        arguments = [*link_options(file, folder), *link_inputs(file, objects)]
-        return link(linker, arguments, timeout_s, fold=fold)
-
-
-def _not_empty(sizes: dict[str, int]) -> dict[str, int]:
-    if not sizes["text"]:
+        data = link(linker, link_arguments(file, objects, folder), timeout_s, **options)
+    if not section_sizes(data)["text"]:
         raise LinkError(NOTHING_LEFT)
-    return sizes
+    return data
 
 
 def measure_file(data: bytes) -> dict[str, int]:
@@ -218,8 +175,11 @@ def section_sizes(data: bytes) -> dict[str, int]:
     return sizes | {"total": sum(sizes.values())}
 
 
-def link_options(file: LinkedFile, folder: Path) -> list[str]:
-    """Options of a build's link that change what is linked; a version script is written to ``folder``."""
+def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path) -> list[str]:
+    """Options of a build's link that change what is linked, and inputs in order.
+
+    Of an archive a linker takes what is needed. A version script is written to ``folder``.
+    """
     options = [option for option in file.options if option.startswith(_OWN)]
     if file.kind == "shared":
         options += ["-shared", "--undefined-version"]
@@ -228,13 +188,7 @@ def link_options(file: LinkedFile, folder: Path) -> list[str]:
     if file.version_script:
         (folder / "exports").write_text(file.version_script)
         options += ["--version-script", str(folder / "exports")]
-    return options
-
-
-def link_inputs(file: LinkedFile, paths: Mapping[str, Path]) -> list[str]:
-    """Files to link, in order; of an archive a linker takes what is needed."""
-    words: list[str] = []
     for kind, names in file.parts:
         members = [str(paths[name]) for name in names]
-        words += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
-    return words
+        options += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
+    return options

@@ -29,12 +29,9 @@ _KINDS = ("context", "observation", "outcome")
 
 @dataclass(frozen=True)
 class Header:
-    """What the compiler will send and expects back.
+    """What the compiler will send, in wire order, and expects back.
 
-    Attributes:
-        features: specs of the tensors of one observation, in wire order.
-        advice: spec of the answer; ``None`` in a training log.
-        score: spec of the reward; ``None`` on the interactive channel.
+    A training log has no advice, the interactive channel no score, which is the reward.
     """
 
     features: tuple[TensorSpec, ...]
@@ -68,11 +65,8 @@ class Header:
 
         They are views, writable if the payload is.
         """
-        arrays, offset = {}, 0
-        for spec in self.features:
-            arrays[spec.name] = np.ndarray(spec.shape, spec.dtype, payload, offset)
-            offset += arrays[spec.name].nbytes
-        return arrays
+        row = np.ndarray((), self.record, payload)
+        return {spec.name: row[spec.name].reshape(spec.shape) for spec in self.features}
 
     def blocks(self) -> list[tuple[np.dtype[Any], int, int]]:
         """Runs of features of one type: dtype, number of features, byte offset; ProtocolError if some is an array."""
@@ -208,7 +202,13 @@ class LogParser:
         number = self._next_numbers.get(self._context, 0)
         if line == b'{"observation":%d}' % number:  # the one that is due, cut short
             return None
-        kind, value = _parse_event(line)
+        record = _parse_json(line, "line")
+        kinds = [kind for kind in _KINDS if kind in record]
+        kind = kinds[0] if len(kinds) == 1 else ""
+        value: Any = record.get(kind)
+        wanted: type[Any] = str if kind == "context" else int
+        if not kind or type(value) is not wanted:
+            raise ProtocolError(f"unexpected line {line[:200]!r}")
         if kind == "context":
             self._context, self._buffer = value, rest
             return Context(value)
@@ -257,17 +257,6 @@ def write_observation(number: int, payload: bytes) -> bytes:
 def write_outcome(number: int, payload: bytes) -> bytes:
     """Encode a reward record of a training log."""
     return b'{"outcome":%d}\n%b\n' % (number, payload)
-
-
-def _parse_event(line: bytes) -> tuple[str, Any]:
-    """What a line is about, and the name of its context or its number."""
-    record = _parse_json(line, "line")
-    kinds = [kind for kind in _KINDS if kind in record]
-    if len(kinds) == 1:
-        value = record[kinds[0]]
-        if type(value) is (str if kinds[0] == "context" else int):
-            return kinds[0], value
-    raise ProtocolError(f"unexpected line {line[:200]!r}")
 
 
 def _parse_json(line: bytes, what: str) -> dict[str, Any]:

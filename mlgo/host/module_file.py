@@ -37,12 +37,7 @@ MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True)
 class RunnableProgram:
-    """What is known of the program that a module is.
-
-    Attributes:
-        stdout: what it prints when it runs without arguments and input.
-        most_text_bytes: Berkeley text that its object may have.
-    """
+    """What the program that a module is prints when it runs, and the Berkeley text that its object may have."""
 
     stdout: bytes
     most_text_bytes: int
@@ -107,17 +102,8 @@ def bitcode_of(module: bytes) -> bytes:
     return module[offset : offset + size]
 
 
-def options_of(module: Path) -> tuple[str, ...]:
-    """Options that a module's file holds, see `generation_of`."""
-    return generation_of(module).options
-
-
 def generation_of(module: Path) -> Generation:
-    """What a module's file says of its code generation; nothing for plain bitcode, textual IR, or no file.
-
-    Raises:
-        ObjectError: the file cannot be read, or its header makes no sense.
-    """
+    """What a module's file says of its code generation; nothing for plain bitcode, textual IR, or no file."""
     try:
         with module.open("rb") as file:
             start = file.read(_HEADER.size)
@@ -138,15 +124,12 @@ def generation_of(module: Path) -> Generation:
     check_options(options)
     attached = dict(_attached(module, gap[1:]))
     profile = next(((option, data) for option, data in attached.items() if option in PROFILES), None)
-    return Generation(tuple(options), attached.get(_INDEX, b""), profile, _program(module, attached.get(_PROGRAM)))
-
-
-def _program(module: Path, data: bytes | None) -> RunnableProgram | None:
-    if data is None:
-        return None
-    if len(data) < _MOST_TEXT.size:
-        raise ObjectError(f"{module.name}: what belongs to the program is cut short")
-    return RunnableProgram(data[_MOST_TEXT.size :], _MOST_TEXT.unpack_from(data)[0])
+    program = None
+    if data := attached.get(_PROGRAM):
+        if len(data) < _MOST_TEXT.size:
+            raise ObjectError(f"{module.name}: what belongs to the program is cut short")
+        program = RunnableProgram(data[_MOST_TEXT.size :], _MOST_TEXT.unpack_from(data)[0])
+    return Generation(tuple(options), attached.get(_INDEX, b""), profile, program)
 
 
 def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:

@@ -14,8 +14,8 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from mlgo.base.scratch import Closing
 from mlgo.errors import ToolchainError
@@ -52,14 +52,6 @@ def _setpriv() -> str | None:
     return None
 
 
-def _launcher() -> list[str]:
-    """Beginning of a command that does in the child what `die_with_parent` does; empty where there is no setpriv."""
-    command = _setpriv()
-    if command is None:
-        return []
-    return [command, "--pdeathsig", "KILL", "/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
-
-
 class Child(Closing):
     """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
@@ -86,8 +78,10 @@ class Child(Closing):
         max_file_bytes: int | None = None,
         piped: bool = False,
     ) -> None:
-        launcher = _launcher()
-        if launcher:  # which would start, and end with a message of its own
+        launcher: list[str] = []
+        if setpriv := _setpriv():  # does in the child what `die_with_parent` does
+            own_parent = ["/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
+            launcher = [setpriv, "--pdeathsig", "KILL", *own_parent]  # it starts whatever the command is
             program = str(Path(cwd or "", command[0])) if "/" in command[0] else command[0]
             if shutil.which(program, path=(env or os.environ).get("PATH")) is None:
                 reason = errno.EACCES if Path(program).exists() else errno.ENOENT
@@ -207,36 +201,16 @@ def without_folders(text: str) -> str:
     return _ABSOLUTE.sub(r"\1", text)
 
 
-@dataclass(frozen=True)
-class Completed:
-    """End of a bounded run.
-
-    Attributes:
-        returncode: exit status, negative for a signal, None when the deadline passed.
-        stderr: last few kilobytes of stderr.
-    """
+class Completed(NamedTuple):
+    """End of a bounded run: exit status, negative for a signal, None at the deadline; last few kilobytes of stderr."""
 
     returncode: int | None
     stderr: str
 
 
-def run_bounded(
-    command: Sequence[str],
-    timeout_s: float,
-    *,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    max_memory_bytes: int | None = None,
-    stdout: Path | None = None,
-    max_file_bytes: int | None = None,
-) -> Completed:
-    """Run a command to its end or to its deadline, whichever comes first; never leaves anything running.
-
-    The other arguments are those of `Child`.
-    """
+def run_bounded(command: Sequence[str], timeout_s: float, **options: Any) -> Completed:
+    """Run a command to its end or to its deadline, and leave nothing running; ``options`` are those of `Child`."""
     deadline = time.monotonic() + timeout_s
-    with Child(
-        command, cwd=cwd, env=env, max_memory_bytes=max_memory_bytes, stdout=stdout, max_file_bytes=max_file_bytes
-    ) as child:
+    with Child(command, **options) as child:
         returncode = child.wait(deadline)
     return Completed(returncode, child.stderr_tail)

@@ -29,6 +29,7 @@ import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
@@ -61,26 +62,20 @@ def link_program(
             half a minute; later ones take less than a tenth of a second.
         timeout_s: deadline of the link.
         target: triple of the objects, such as ``x86_64-linux-gnu``; the program is for its first part.
-
-    Raises:
-        LinkError: the linker refuses, for example because a symbol is missing.
     """
     triple = f"{target.split('-')[0]}-linux-musl"
     with scratch_directory() as directory:
         program = directory / "program"
         files = [str(path.absolute()) for path in objects]
-        defined, needed = (frozenset[bytes]().union(*names) for names in zip(*_symbols(objects), strict=True))
+        try:
+            symbols = [global_symbols(path.read_bytes()) for path in objects]
+        except ObjectError as error:
+            raise LinkError(f"an object cannot be linked: {error}") from error
+        defined, needed = (frozenset[bytes]().union(*names) for names in zip(*symbols, strict=True))
         driver = "c++" if any(name.startswith(_OF_CXX) for name in needed - defined) else "cc"
         command = [str(linker), driver, "-target", triple, *_LINK_OPTIONS, *files, "-o", str(program)]
         run_linker(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))
-
-
-def _symbols(objects: Sequence[Path]) -> list[tuple[frozenset[bytes], frozenset[bytes]]]:
-    try:
-        return [global_symbols(path.read_bytes()) for path in objects]
-    except ObjectError as error:
-        raise LinkError(f"an object cannot be linked: {error}") from error
 
 
 _MAX_MEMORY_BYTES = 8 * 10**9
@@ -99,20 +94,14 @@ _INSTRUCTIONS = re.compile(r"^==\d+==\s+guest instrs:\s+([\d,]+)$", re.MULTILINE
 _TYPE = re.compile(r"^==\d+==\s+[A-Z]+\d+\s+([\d,]+)\s+([\d,]+)\s+[\d,]+$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Valgrind:
-    """A valgrind of this machine.
-
-    Attributes:
-        version: as it names itself, such as ``valgrind-3.19.0``.
-    """
+class Valgrind(NamedTuple):
+    """A valgrind of this machine, with its version as it names itself, such as ``valgrind-3.19.0``."""
 
     binary: Path
     version: str
 
 
-@dataclass(frozen=True)
-class CountedRun:
+class CountedRun(NamedTuple):
     """What one run of a program did, from its start to its end.
 
     Attributes:
@@ -146,12 +135,9 @@ def find_valgrind() -> Valgrind:
 
 
 def count_run(valgrind: Valgrind, program: Path, timeout_s: float) -> CountedRun:
-    """Run a program, without arguments and input, and count what it executes.
+    """Run a static executable, without arguments and input, and count what it executes.
 
-    Args:
-        valgrind: what `find_valgrind` gives.
-        program: a static executable.
-        timeout_s: deadline of the run, in seconds; counting takes 10 to 50 times as long as running.
+    Counting takes 10 to 50 times as long as running.
     """
     run = _run(valgrind, _LACKEY, program, timeout_s)
     instructions, types = _INSTRUCTIONS.search(run.log), _TYPE.findall(run.log)
@@ -179,8 +165,7 @@ def count_instructions(valgrind: Valgrind, program: Path, timeout_s: float, expe
     return _number(instructions[1])
 
 
-@dataclass(frozen=True)
-class _Run:
+class _Run(NamedTuple):
     """A run that ended by itself: name of the program, what valgrind logged and said, what it printed."""
 
     name: str
@@ -223,13 +208,7 @@ def _number(text: str) -> int:
 
 @dataclass(frozen=True)
 class ProgramRunner:
-    """Links and runs programs on this machine.
-
-    Attributes:
-        target: triple of the objects.
-        cache_dir: folder for the linker's caches.
-        timeout_s: deadline of a run under valgrind, in seconds.
-    """
+    """Links programs for a target, and runs each under valgrind for so long at most."""
 
     target: str
     cache_dir: Path
@@ -240,20 +219,12 @@ class ProgramRunner:
         return find_linker(), find_valgrind()
 
     def instructions_of(self, module: Path, compiled: Path) -> int | None:
-        """What the program executes that a module is; None for a module that is none.
-
-        Args:
-            module: its file, which says what the program prints and how large it may be.
-            compiled: the object that it became.
-
-        Raises:
-            LinkError: it does not link.
-        """
+        """What the program executes that a module's file describes, by the object ``compiled``; None without one."""
         program = generation_of(module).program
         return None if program is None else self.count(program, compiled)
 
     def count(self, program: RunnableProgram, compiled: Path) -> int:
-        """What a program executes; arguments and errors are those of `instructions_of`."""
+        """What a program executes; LinkError where its object does not link."""
         text = text_size(read_sections(compiled.read_bytes()))
         if text > program.most_text_bytes:
             raise ProgramSize(f"text of {text:,} bytes, where {program.most_text_bytes:,} are the bound")

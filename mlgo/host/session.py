@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
@@ -29,8 +29,7 @@ from mlgo.host.log import Header
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
-from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.task import Advisor, Remark, Task
+from mlgo.host.tasks.task import Advisor, ConstantAdvisor, Remark, Task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import ELF
 from mlgo.objects.measures import Compiled, Scores, known_score, read_scores
@@ -38,8 +37,7 @@ from mlgo.objects.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_
 from mlgo.objects.symbols import bytes_by_function
 
 
-@dataclass(frozen=True)
-class CallAttribution:
+class CallAttribution(NamedTuple):
     """Which functions a compile's decisions were about, and what became of each function of the module.
 
     Functions are numbered by their names, in alphabetical order.
@@ -58,8 +56,7 @@ class CallAttribution:
     callees: np.ndarray
 
 
-@dataclass(frozen=True)
-class Questions:
+class Questions(NamedTuple):
     """Questions of a compile as arrays.
 
     Attributes:
@@ -166,14 +163,9 @@ def compile_plain(
     task: Task | None = None,
     **options: Unpack[CompileOptions],
 ) -> CompileResult:
-    """Compile a module with the compiler's own heuristics, no channel.
+    """Compile a module, bitcode or textual IR, with the compiler's own heuristics and no channel.
 
-    Args:
-        toolchain: compiler to use.
-        module: bitcode or textual IR.
-        settings: level and deadlines.
-        task: decision problem that the module was made for; None compiles it as it is, from unoptimized IR.
-        **options: see `CompileOptions`.
+    Without the ``task`` that the module was made for, it is compiled as it is, from unoptimized IR.
 
     Raises:
         CompileError: the compile failed or took too long, or the program is not right.
@@ -282,10 +274,12 @@ class _Compilation:
         module, settings = self.module, self.settings
         if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
             raise CompilerExit(f"error: {module.name} is empty")
-        remarks = [*_remark_flags(REMARK_OPTIONS, self.costs), *_remark_flags(CALL_OPTIONS, calls), *watched.flags]
+        remarks: list[str] = []
+        for options, path in ((REMARK_OPTIONS, self.costs), (CALL_OPTIONS, calls)):
+            remarks += [*options, f"-foptimization-record-file={path}"] if path else []
         how = [*self.toolchain.back_end, settings.optimization, *generation_flags(module, self.directory)]
         return Child(
-            [*how, *flags, *remarks, "-x", "ir", str(module), "-c", "-o", str(self.output)],
+            [*how, *flags, *remarks, *watched.flags, "-x", "ir", str(module), "-c", "-o", str(self.output)],
             watch_for=watched.marker,
             max_memory_bytes=int(settings.max_memory_gb * 1e9),
         )
@@ -298,12 +292,19 @@ class _Compilation:
             data = self.output.read_bytes()
         except FileNotFoundError:
             raise ObjectError("the compiler ended well but wrote no object file") from None
-        compiled = Compiled(data, _read_costs(self.costs), num_copies, instructions)
+        spills = None
+        if self.costs is not None:
+            try:
+                spills = tuple(read_spill_costs(self.costs.read_bytes()))
+            except FileNotFoundError:
+                message = "the compiler ended well but wrote no remarks, from which costs are read"
+                raise RemarkError(message) from None
+        compiled = Compiled(data, spills, num_copies, instructions)
         scores = read_scores(compiled)
         if object_path := self.options.get("object_path"):
             write_bytes(object_path, data)
         digest = hashlib.sha256(data).hexdigest()
-        return CompileResult(scores, digest, seconds, num_remarks=num_remarks, spills=compiled.functions)
+        return CompileResult(scores, digest, seconds, num_remarks=num_remarks, spills=spills)
 
     def with_credit(self, result: CompileResult, calls: Path) -> CompileResult:
         """The same with functions of the decisions, where names of functions can be read, which are those of ELF."""
@@ -332,20 +333,6 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         crashed = returncode < 0 or returncode >= 128
         errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])
         raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
-
-
-def _remark_flags(options: Sequence[str], path: Path | None) -> tuple[str, ...]:
-    """What makes the compiler write a stream of remarks to a file; nothing without one."""
-    return () if path is None else (*options, f"-foptimization-record-file={path}")
-
-
-def _read_costs(costs: Path | None) -> tuple[SpillCosts, ...] | None:
-    if costs is None:
-        return None
-    try:
-        return tuple(read_spill_costs(costs.read_bytes()))
-    except FileNotFoundError:
-        raise RemarkError("the compiler ended well but wrote no remarks, from which costs are read") from None
 
 
 def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:

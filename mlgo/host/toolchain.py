@@ -4,14 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.base.files import file_sha256, write_folder
+from mlgo.base.files import file_sha256
 from mlgo.errors import ToolchainError
 
 OLDEST_LLVM = 17
@@ -20,12 +19,10 @@ _VERSION_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True)
 class Quirks:
-    """How one LLVM version departs from the newest.
+    """How one LLVM version departs from the newest: the feature that carries the built-in inlining decision.
 
-    Attributes:
-        default_slot: feature that carries the built-in inlining decision. LLVM 17 to 20 overwrite
-            ``callee_basic_block_count`` with it and leave ``inlining_default`` at 0 (fixed by llvm-project
-            pull request 141453, first released in 21).
+    LLVM 17 to 20 overwrite ``callee_basic_block_count`` with it and leave ``inlining_default`` at 0 (fixed by
+    llvm-project pull request 141453, first released in 21).
     """
 
     default_slot: str = "inlining_default"
@@ -102,7 +99,14 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
         target: triple to compile for.
     """
     from_wheel = setting in ("auto", "ziglang")
-    binary = find_linker() if from_wheel else _clang_binary(setting)
+    if from_wheel:
+        binary = find_linker()
+    elif found := shutil.which(setting):
+        binary = Path(found).absolute()
+    else:
+        raise ToolchainError(
+            f"toolchain: {setting} is not an executable; give the path of a clang {OLDEST_LLVM} or newer, or auto"
+        )
     is_zig = from_wheel or binary.name == "zig"
     version = _read_version([str(binary), "clang"] if is_zig else [str(binary)])
     if version[0] < OLDEST_LLVM:
@@ -134,15 +138,6 @@ def find_linker() -> Path:
     return binary
 
 
-def _clang_binary(setting: str) -> Path:
-    found = shutil.which(setting)
-    if found is None:
-        raise ToolchainError(
-            f"toolchain: {setting} is not an executable; give the path of a clang {OLDEST_LLVM} or newer, or auto"
-        )
-    return Path(found).absolute()
-
-
 def ask_version(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
     """Run a program with the option ``--version``, for half a minute at most."""
     return subprocess.run(
@@ -168,22 +163,3 @@ def _read_version(command: list[str]) -> tuple[int, int, int]:
         raise ToolchainError(f"{command[0]} does not say which clang it is; is it one?")
     major, minor, patch = (int(part) for part in match.groups())
     return major, minor, patch
-
-
-def unpack_compiler(wheel: Path, binary: Path) -> None:
-    """Unpack a wheel so that its multi-tool is ``binary``, with its library beside it; all of it or nothing.
-
-    Args:
-        wheel: file of the package index, already verified.
-        binary: ends in ``ziglang/zig``, as in the wheel; the folder above these two is replaced.
-    """
-
-    def extract(folder: Path) -> None:
-        try:
-            with zipfile.ZipFile(wheel) as zipped:
-                zipped.extractall(folder)
-            (folder / "ziglang" / "zig").chmod(0o755)  # a zip archive's modes are not restored
-        except (zipfile.BadZipFile, FileNotFoundError) as error:
-            raise ToolchainError(f"{wheel.name} is not a wheel of ziglang ({error}); check what pins it") from error
-
-    write_folder(binary.parents[1], extract)

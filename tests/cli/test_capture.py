@@ -10,7 +10,7 @@ import pytest
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
 from mlgo.corpus.store import project_modules, unpack_project
 from mlgo.host.linker import LinkedFile, measure_file
-from mlgo.host.module_file import options_of
+from mlgo.host.module_file import generation_of
 from mlgo.host.toolchain import find_linker
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
@@ -71,7 +71,7 @@ def test_modules_carry_the_options_of_their_compiles(captured, tmp_path):
     modules, files = unpack_project(captured / "project.parquet", tmp_path)
     languages = {one.name: one.language for one in modules}
     assert languages == {"api.cpp": "c++", "main.c": "c", "unused.c": "c", "used.c": "c"}
-    by_name = {one.name: options_of(files[one.key]) for one in modules}
+    by_name = {one.name: generation_of(files[one.key]).options for one in modules}
     assert by_name["main.c"] == ("-ffunction-sections",)
     assert by_name["api.cpp"] == ("-ffunction-sections", "-fPIC")
 
@@ -154,7 +154,7 @@ def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
     assert found["skipped"]["bad.c"].startswith("exit: ")
     assert found["skipped"]["plugin.c"].startswith("options: compiled with -fplugin=./evil.so")
     _, files = unpack_project(tmp_path / "out/project.parquet", tmp_path / "bitcode")
-    assert options_of(files["out/here.c"]) == ("-fno-common",)
+    assert generation_of(files["out/here.c"]).options == ("-fno-common",)
 
 
 def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, mlgo):

@@ -13,9 +13,8 @@ import yaml
 from mlgo.base.config import load_config
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.worker import tree_key
-from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import ConstantAdvisor, get_task
 from mlgo.jit.cache import CompileCache, caches
 from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.jit.labels import find_label

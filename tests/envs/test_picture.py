@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from mlgo.envs.picture import HEIGHT, WIDTH, draw_episode, in_columns
-from tests.conftest import SAMPLE
+from tests.envs.conftest import SMALL
 
-SMALL = str(SAMPLE / "lz/match.c")
 LINE, BAND = (23, 92, 145), (168, 203, 230)
 
 

@@ -10,13 +10,10 @@ from mlgo.base.seeding import generator
 from mlgo.errors import ConfigError, ReplayMismatch, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob, tree_key
-from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.regalloc import LIGHTEST
+from mlgo.host.tasks.task import ConstantAdvisor
 from mlgo.pool.tree_store import ReplayStore
-from tests.conftest import SAMPLE
-from tests.envs.conftest import EVICTING, INLINING
-
-SMALL = str(SAMPLE / "lz/match.c")
+from tests.envs.conftest import EVICTING, INLINING, SMALL
 
 
 def legal(env, seed):

@@ -15,30 +15,30 @@ from mlgo.envs import recording
 from mlgo.envs.recording import RecordedEnv, RecordEpisodes, first_difference
 from mlgo.envs.vector import VectorObservation
 from mlgo.errors import ArtifactError, ConfigError, ToolchainError
-from tests.conftest import SAMPLE, almost
-from tests.envs.conftest import INLINING
+from tests.conftest import almost
+from tests.envs.conftest import INLINING, SMALL, finish
 
-SMALL = str(SAMPLE / "lz/match.c")
 NAMES = ("mlgo/InlineSize-v0", "mlgo/RegallocEvict-v0", "mlgo/RegallocPriority-v0")
 
 
 def record(env, path, num_episodes=2, seed=0):
     """Random legal episodes to a file; all that they showed."""
     recorder, rng, shown = RecordEpisodes(env, path), generator(seed, "test", "record"), []
+
+    def act(observation, info):
+        if isinstance(env.action_space, gymnasium.spaces.Box):
+            action = rng.uniform(0, 9, 1).astype(np.float32)
+        else:
+            action = int(rng.choice(np.flatnonzero(recorder.action_masks())))
+        shown.append(({name: one.copy() for name, one in observation.items()}, info["context"], action))
+        return action
+
+    rewards = []
     for _ in range(num_episodes):
-        observation, info = recorder.reset()
-        over = False
-        while not over:
-            if isinstance(env.action_space, gymnasium.spaces.Box):
-                action = rng.uniform(0, 9, 1).astype(np.float32)
-            else:
-                action = int(rng.choice(np.flatnonzero(recorder.action_masks())))
-            before, context = {name: one.copy() for name, one in observation.items()}, info["context"]
-            observation, *ended, info = recorder.step(action)
-            shown.append((before, context, action, *ended))
-            over = True in ended[1:]
+        more, _, info = finish(recorder, act)
+        rewards += more
     recorder.close()
-    return shown, info
+    return [(*asked, reward) for asked, reward in zip(shown, rewards, strict=True)], info
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +62,8 @@ def test_what_was_recorded_is_played_again(name, make, tmp_path):
             before, context, action = observation, info["context"], info["action"]
             assert env.observation_space.contains(observation)
             assert env.action_space.contains(action)
-            observation, *ended, info = env.step(action)
-            played.append((before, context, action, *ended))
+            observation, reward, _, _, info = env.step(action)
+            played.append((before, context, action, reward))
     assert len(played) == len(shown)
     for one, other in zip(played, shown, strict=True):
         assert one[0].keys() == other[0].keys()
@@ -78,7 +78,7 @@ def test_what_was_recorded_is_played_again(name, make, tmp_path):
 
 def test_the_file(make, tmp_path, toolchain):
     path = tmp_path / "episodes.parquet"
-    env = make("mlgo/InlineSize-v0", [SMALL])
+    env = make(NAMES[0], [SMALL])
     recorder = RecordEpisodes(env, path)
     _, info = recorder.reset()
     heuristic = info["heuristic"]
@@ -100,23 +100,23 @@ def test_the_file(make, tmp_path, toolchain):
 
 
 def test_the_same_episodes_give_the_same_bytes(one_episode, make, tmp_path):
-    record(make("mlgo/InlineSize-v0", [SMALL]), tmp_path / "again", 1)
+    record(make(NAMES[0], [SMALL]), tmp_path / "again", 1)
     assert (tmp_path / "again").read_bytes() == one_episode.read_bytes()
 
 
 def test_rows_are_written_in_groups(make, tmp_path, monkeypatch):
     monkeypatch.setattr(recording, "_GROUP_ROWS", 50)
     path = tmp_path / "episodes.parquet"
-    shown, _ = record(make("mlgo/InlineSize-v0", [SMALL]), path, 3)
+    shown, _ = record(make(NAMES[0], [SMALL]), path, 3)
     metadata = pq.ParquetFile(path).metadata
     assert len(shown) > 100
     assert [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)][:-1] == [50] * (len(shown) // 50)
-    assert first_difference(path, make("mlgo/InlineSize-v0", [SMALL])) == ""
+    assert first_difference(path, make(NAMES[0], [SMALL])) == ""
 
 
 def test_an_episode_that_was_left(make, tmp_path):
     path = tmp_path / "episodes.parquet"
-    recorder = RecordEpisodes(make("mlgo/InlineSize-v0", [SMALL]), path)
+    recorder = RecordEpisodes(make(NAMES[0], [SMALL]), path)
     for _ in range(2):
         recorder.reset()
         recorder.step(1)
@@ -128,11 +128,11 @@ def test_an_episode_that_was_left(make, tmp_path):
         assert (info["question"], info["action"]) == (1, None)
         with pytest.raises(ResetNeeded, match="ends here"):
             env.step(0)
-    assert first_difference(path, make("mlgo/InlineSize-v0", [SMALL])) == ""
+    assert first_difference(path, make(NAMES[0], [SMALL])) == ""
 
 
 def test_a_recorder_that_is_dropped_leaves_nothing(make, tmp_path):
-    recorder = RecordEpisodes(make("mlgo/InlineSize-v0", [SMALL]), tmp_path / "episodes.parquet")
+    recorder = RecordEpisodes(make(NAMES[0], [SMALL]), tmp_path / "episodes.parquet")
     recorder.reset()
     assert list(tmp_path.iterdir())
     del recorder
@@ -140,7 +140,7 @@ def test_a_recorder_that_is_dropped_leaves_nothing(make, tmp_path):
 
 
 def test_a_failed_compile_is_recorded(make, tmp_path):
-    path, env = tmp_path / "episodes.parquet", make("mlgo/InlineSize-v0", [SMALL])
+    path, env = tmp_path / "episodes.parquet", make(NAMES[0], [SMALL])
     recorder = RecordEpisodes(env, path)
     env.problem.bitcode.write_bytes(b"no bitcode")
     recorder.reset()
@@ -185,7 +185,7 @@ def rewritten(path, to, changes):
 )
 def test_the_first_difference_is_told(change, message, one_episode, make, tmp_path):
     path = rewritten(one_episode, tmp_path / "changed", change)
-    found = first_difference(path, make("mlgo/InlineSize-v0", [SMALL]))
+    found = first_difference(path, make(NAMES[0], [SMALL]))
     assert re.search(message, found), found
 
 

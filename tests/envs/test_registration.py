@@ -14,19 +14,16 @@ from mlgo.envs import compile_environments, environment_id
 from mlgo.envs.episode import sample_files
 from mlgo.errors import CorpusError
 from tests.conftest import REPOSITORY
+from tests.envs.conftest import finish
 
 
 @pytest.fixture
-def make_alone():
-    made = []
-
+def make_alone(made):
     def make(name, **arguments):
         made.append(gymnasium.make(name, **arguments))
         return made[-1]
 
-    yield make
-    for env in made:
-        env.close()
+    return make
 
 
 def test_ids_follow_from_the_names_of_problems():
@@ -44,14 +41,11 @@ def test_an_id_alone_plays_the_sample_corpus(name, make_alone):
     env = make_alone(name)
     seen = set()
     for seed in (0, 1):
-        _, info = env.reset(seed=seed, options={"module": "lz/match.c"} if seed else None)
+        options = {"module": "lz/match.c"} if seed else None
+        rewards, terminated, info = finish(env, lambda *_: env.action_space.sample(), seed=seed, options=options)
         seen.add(info["module"])
-        over = False
-        while not over:
-            _, reward, terminated, truncated, info = env.step(env.action_space.sample())
-            over = terminated or truncated
         assert terminated
-        assert np.isfinite(reward)
+        assert np.isfinite(rewards[-1])
     assert seen <= set(sample_files())
     assert "lz/match.c" in seen
 

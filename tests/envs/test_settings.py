@@ -11,10 +11,13 @@ from mlgo.envs.episode import choose_settings
 from mlgo.errors import ConfigError, ToolchainError
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task
-from tests.conftest import SAMPLE
+from tests.envs.conftest import SMALL, finish
 
-SMALL = str(SAMPLE / "lz/match.c")
 INLINING, EVICTION = get_task("inline-size"), get_task("regalloc-evict")
+
+
+def chosen_for(task, baseline=None, settings=None, objective=None, optimization=None):
+    return choose_settings(task, baseline, settings, objective, optimization)
 
 
 @pytest.fixture
@@ -27,35 +30,35 @@ def baseline(tmp_path):
 
 
 def test_by_default():
-    assert choose_settings(INLINING, None, None, None, None) == DEFAULT_COMPILE
+    assert chosen_for(INLINING) == DEFAULT_COMPILE
     changed = {"objective": "spill_cost", "optimization": "-O2"}
-    assert choose_settings(EVICTION, None, None, None, None) == DEFAULT_COMPILE.model_copy(update=changed)
+    assert chosen_for(EVICTION) == DEFAULT_COMPILE.model_copy(update=changed)
 
 
 def test_single_settings():
-    chosen = choose_settings(INLINING, None, None, "exec_bytes", "-Os")
+    chosen = chosen_for(INLINING, objective="exec_bytes", optimization="-Os")
     assert chosen == DEFAULT_COMPILE.model_copy(update={"objective": "exec_bytes", "optimization": "-Os"})
     with pytest.raises(ConfigError, match=r"objective: .* got 'bytes'"):
-        choose_settings(INLINING, None, None, "bytes", None)
+        chosen_for(INLINING, objective="bytes")
 
 
 def test_as_the_baseline_was_measured(baseline):
-    chosen = choose_settings(EVICTION, baseline, None, None, None)
+    chosen = chosen_for(EVICTION, baseline)
     assert (chosen.optimization, chosen.answer_timeout_s) == ("-O3", 7.0)
     assert chosen.max_questions == DEFAULT_COMPILE.max_questions
-    assert choose_settings(EVICTION, baseline, None, "text_bytes", None).objective == "text_bytes"
+    assert chosen_for(EVICTION, baseline, objective="text_bytes").objective == "text_bytes"
     longer = chosen.model_copy(update={"answer_timeout_s": 99.0})
-    assert choose_settings(EVICTION, baseline, longer, None, None) == longer
+    assert chosen_for(EVICTION, baseline, settings=longer) == longer
 
 
 def test_other_settings_than_those_of_the_baseline(baseline):
     with pytest.raises(ConfigError, match=r"optimization: -O2, but .* was measured with -O3"):
-        choose_settings(EVICTION, baseline, None, None, "-O2")
-    chosen = choose_settings(EVICTION, baseline, None, None, None)
+        chosen_for(EVICTION, baseline, optimization="-O2")
+    chosen = chosen_for(EVICTION, baseline)
     with pytest.raises(ConfigError, match=r"size_stop_factor: 2\.0, but .* was measured with 4\.0"):
-        choose_settings(EVICTION, baseline, chosen.model_copy(update={"size_stop_factor": 2.0}), None, None)
+        chosen_for(EVICTION, baseline, settings=chosen.model_copy(update={"size_stop_factor": 2.0}))
     with pytest.raises(ConfigError, match="was measured for task regalloc-evict, this environment is of task inline"):
-        choose_settings(INLINING, baseline, None, None, None)
+        chosen_for(INLINING, baseline)
 
 
 def test_settings_are_compiled_with(make, toolchain):
@@ -63,12 +66,8 @@ def test_settings_are_compiled_with(make, toolchain):
     env = make("mlgo/InlineSize-v0", [SMALL], settings=settings)
     assert env.problem.baseline == compile_plain(toolchain, env.problem.bitcode, settings).scores["text_bytes"]
     assert env.problem.baseline > make("mlgo/InlineSize-v0", [SMALL]).problem.baseline
-    env.reset()
-    steps, over = 0, False
-    while not over:
-        _, _, over, _, info = env.step(1)
-        steps += 1
-    assert steps == info["questions"] < 10  # the size stop
+    rewards, _, info = finish(env, lambda *_: 1)
+    assert len(rewards) == info["questions"] < 10  # the size stop
     with pytest.raises(ConfigError, match="do not give them a second time"):
         make("mlgo/InlineSize-v0", [SMALL], settings=settings, optimization="-O2")
 
@@ -97,14 +96,11 @@ def test_a_corpus_is_compiled_as_its_baseline_was(sample, toolchain, tmp_path):
     write_rows(tmp_path / "scores.parquet", scores, SCORES, origin)
     folders = {"corpus": str(tmp_path), "baseline": str(tmp_path)}
     env = gymnasium.make("mlgo/InlineSize-v0", **folders)
-    _, info = env.reset()
-    over = False
-    while not over:
-        _, reward, over, _, info = env.step(info["heuristic"])
+    rewards, _, info = finish(env, lambda _, info: info["heuristic"])
     env.close()
     assert (info["module"], info["baseline"]) == ("lz/match.c", 1234.0)
     assert info["score"] == compile_plain(toolchain, bitcode, settings).scores["text_bytes"]
-    assert reward == 1 - info["score"] / 1234
+    assert rewards[-1] == 1 - info["score"] / 1234
     write_rows(tmp_path / "scores.parquet", scores, SCORES, origin | {"compiler": "clang 17.0.6"})
     with pytest.raises(ToolchainError, match=r"was measured with clang 17\.0\.6, this is ziglang clang"):
         gymnasium.make("mlgo/InlineSize-v0", **folders)

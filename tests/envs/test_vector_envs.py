@@ -14,16 +14,12 @@ SMALL = str(SAMPLE / "lz/decode.c")
 
 
 @pytest.fixture
-def make_vec():
-    made = []
-
+def make_vec(made):
     def make(name, mode, modules=(SMALL,)):
         made.append(gymnasium.make_vec(name, num_envs=2, vectorization_mode=mode, modules=list(modules)))
         return made[-1]
 
-    yield make
-    for envs in made:
-        envs.close()
+    return make
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that what a compiler may send has no bounds

@@ -14,8 +14,7 @@ from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.training import needed_copies
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain
-from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import ConstantAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import read_sections, text_size

@@ -19,7 +19,7 @@ from mlgo.evaluate.episodes import (
     episodes_hash,
 )
 from mlgo.evaluate.training import sample_episodes
-from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.task import ConstantAdvisor
 from mlgo.policy.network import logits
 from mlgo.policy.policy import ExploringAdvisor
 from mlgo.pool.tree_store import ReplayStore, TreeKey

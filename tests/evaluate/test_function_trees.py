@@ -14,8 +14,8 @@ from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
 from mlgo.host.tasks.regalloc import DENSITY, FIRST_LEGAL, LIGHTEST
+from mlgo.host.tasks.task import ConstantAdvisor, RecordedAdvisor
 from mlgo.policy.policy import Policy
 from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.policies import linear_policy

@@ -19,7 +19,7 @@ from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.evaluate.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.policy.policy import OverridingAdvisor
 from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.policies import linear_policy

@@ -16,7 +16,7 @@ from mlgo.base.config import LOCAL_WORKERS
 from mlgo.base.scratch import sweep_abandoned
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.host.tasks.task import EchoAdvisor
 from tests.conftest import REPOSITORY, children, processes_naming, session_members, wait_for
 
 SOURCE = "graph/paths.cpp"
@@ -31,7 +31,7 @@ from pathlib import Path
 from mlgo.cli.program import run_program
 from mlgo.host.toolchain import find_toolchain
 from mlgo.base.config import load_config
-from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.host.tasks.task import EchoAdvisor
 from mlgo.evaluate import CompileHost, CompileJob
 
 def main():

@@ -10,9 +10,8 @@ from mlgo.base.files import file_sha256
 from mlgo.errors import ArtifactError, CorpusError, ToolchainError
 from mlgo.evaluate.logged import find_logged_bitcode, logged_episode, read_episode, replay_episode, write_episode
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner
-from mlgo.host.tasks.task import Setting
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, Setting
 from tests.conftest import almost
 
 

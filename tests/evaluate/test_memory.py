@@ -15,9 +15,8 @@ from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
 from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
 from mlgo.host.tasks.inline import random_inliner
-from mlgo.host.tasks.task import Setting, get_task
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, Setting, get_task
 from mlgo.policy.policy import Policy
 from mlgo.pool.tree_store import ReplayStore, TreeKey
 from tests.conftest import almost

@@ -21,8 +21,7 @@ from mlgo.evaluate.evaluation import evaluate_policy
 from mlgo.evaluate.shipped import EvaluationRun, Linking
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.learn.es.loop import mean_over_common
 from mlgo.objects.measures import scores_of

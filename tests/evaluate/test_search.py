@@ -10,7 +10,7 @@ from mlgo.evaluate import CompileOutcome
 from mlgo.evaluate.search import AffectedFunctions, saved, search, sizes_of
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution, CompileResult
-from mlgo.host.tasks.advisors import ConstantAdvisor
+from mlgo.host.tasks.task import ConstantAdvisor
 from mlgo.policy.policy import OverridingAdvisor
 from tests.fakes.scores import scores
 

@@ -46,14 +46,6 @@ LOOK = """
 FLOOD = "1: mov $1, %eax\n mov $1, %edi\n lea -4096(%rsp), %rsi\n mov $4096, %edx\n syscall\n jmp 1b\n"
 
 
-@pytest.fixture(scope="module")
-def valgrind():
-    try:
-        return find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture
 def program(toolchain, tmp_path):
     """A program without a C library, of the instructions given."""

@@ -8,8 +8,7 @@ from mlgo.evaluate.worker import CompileJob
 from mlgo.host.module_file import RunnableProgram, generation_of, with_options
 from mlgo.host.program import ProgramRunner, count_instructions, count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import ConstantAdvisor, get_task
 from mlgo.host.toolchain import find_linker
 
 TASK = get_task("inline-speed")
@@ -23,14 +22,6 @@ static int other(int x) { return step(x) + step(x + 1) + step(x * sum); }
 int main(void) { int last = 0; for (int i = 0; i < 1000; ++i) last ^= other(i) ^ step(i);
   puts(last != 123456789 ? "done" : "wrong"); return 0; }
 """
-
-
-@pytest.fixture(scope="module")
-def valgrind():
-    try:
-        return find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ConfigError, ObjectError
-from mlgo.host.module_file import Generation, bitcode_of, generation_of, options_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
 
 options = st.lists(
     st.from_regex(r"-[fm][a-z-]{1,20}(=[a-z0-9]+)?", fullmatch=True).filter(
@@ -34,8 +34,8 @@ def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, so
 def test_bitcode_without_options_stays_as_it_is(tmp_path):
     assert with_options(b"BC\xc0\xde", []) == b"BC\xc0\xde"
     (tmp_path / "plain.bc").write_bytes(b"BC\xc0\xde" + bytes(100))
-    assert options_of(tmp_path / "plain.bc") == ()
-    assert options_of(tmp_path / "missing.bc") == ()
+    assert generation_of(tmp_path / "plain.bc").options == ()
+    assert generation_of(tmp_path / "missing.bc").options == ()
 
 
 @pytest.mark.parametrize("option", ["-fplugin=evil.so", "-Xclang", "@file", "-fpass-plugin=x", "-o"])
@@ -45,14 +45,14 @@ def test_options_that_run_code_are_refused_on_both_sides(tmp_path, option):
     gap = f"{option}\0".encode()
     (tmp_path / "evil.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, 20 + len(gap), 2, 0) + gap + b"BC")
     with pytest.raises(ConfigError, match=option):
-        options_of(tmp_path / "evil.bc")
+        generation_of(tmp_path / "evil.bc")
 
 
 @pytest.mark.parametrize("offset", [0, 19, 1 << 30])
 def test_wrappers_that_make_no_sense(tmp_path, offset):
     (tmp_path / "odd.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, offset, 2, 0))
     with pytest.raises(ObjectError, match=r"odd.bc: a bitcode wrapper whose bitcode begins at"):
-        options_of(tmp_path / "odd.bc")
+        generation_of(tmp_path / "odd.bc")
 
 
 def test_an_index_that_is_cut_short(tmp_path):
@@ -61,7 +61,7 @@ def test_an_index_that_is_cut_short(tmp_path):
     assert struct.unpack_from("<I", whole, 8) == (80,)
     (tmp_path / "cut.bc").write_bytes(whole[:60])
     with pytest.raises(ObjectError, match=r"cut.bc: the file for -fthinlto-index= is cut short"):
-        options_of(tmp_path / "cut.bc")
+        generation_of(tmp_path / "cut.bc")
 
 
 def test_too_many_options():

@@ -7,13 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
-from mlgo.host.session import CompileResult, compile_plain, compile_under_advice, probe_channel
-from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.regalloc import LONGEST
-from mlgo.host.tasks.task import Responder, Setting, get_task
-from tests.conftest import FLAGS, SAMPLE
+from mlgo.host.tasks.task import ConstantAdvisor, RecordedAdvisor, Responder, Setting, get_task
 
 TASK = get_task("regalloc-priority")
 
@@ -24,13 +21,9 @@ def fast(settings):
 
 
 @pytest.fixture(scope="module")
-def module(toolchain, fast, tmp_path_factory) -> Path:
-    """Optimized bitcode with some spills."""
-    folder = tmp_path_factory.mktemp("optimized")
-    front_end, path = FrontEnd(toolchain, fast, folder, TASK), folder / "lu.bc"
-    front_end.compile_to_bitcode(SAMPLE, "c++", FLAGS["c++"], "matrix/lu.cpp", path)
-    path.write_bytes(front_end.finished(path))
-    return path
+def module(optimized) -> Path:
+    """Bitcode with some spills."""
+    return optimized(TASK, "matrix/lu.cpp")
 
 
 @pytest.fixture(scope="module")
@@ -102,24 +95,3 @@ def test_only_the_order_counts_down_to_integers(queued):
     assert queued(RecordedAdvisor(below_the_point.tobytes() * 2)).object_sha256 == (
         queued(ConstantAdvisor(0)).object_sha256
     )
-
-
-def test_functions_are_contexts_and_answers_can_be_given_again(queued, leaves_nothing):
-    with leaves_nothing():
-        first = queued(LONGEST, record=True)
-        again = queued(RecordedAdvisor(first.answers))
-        known = queued(LONGEST, known=first.answer_prefix())
-    assert len({name for name, _ in first.contexts}) > 1
-    assert first.contexts == again.contexts == known.contexts
-    assert first.object_sha256 == again.object_sha256 == known.object_sha256
-    assert first.spills == again.spills == known.spills
-
-
-def test_the_wheel_offers_the_channel(toolchain, fast):
-    header = probe_channel(toolchain, TASK, fast)
-    assert [(spec.name, spec.dtype.name, spec.shape) for spec in header.features] == [
-        ("li_size", "int64", (1,)),
-        ("stage", "int64", (1,)),
-        ("weight", "float32", (1,)),
-    ]
-    assert (header.advice.name, header.advice.dtype.name) == ("priority", "float32")

@@ -8,6 +8,7 @@ import pytest
 
 from mlgo.errors import ToolchainError
 from mlgo.host.session import probe_channel
+from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_toolchain
 from tests.host.test_session_fake import END, FIRST, HEADER, START
 
@@ -25,13 +26,25 @@ def probe_fake(fake, script, task, settings, tmp_path, leaves_nothing):
     return go
 
 
-def test_the_wheel_offers_the_channel(toolchain, task, settings, leaves_nothing):
+PRIORITY = [("li_size", "int64", (1,)), ("stage", "int64", (1,)), ("weight", "float32", (1,))]
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "some", "answer"),
+    [
+        ("inline-size", 39, [("inlining_default", "int64", (1,))], ("inlining_decision", "int64")),
+        ("regalloc-evict", 21, [("mask", "int64", (1, 33))], ("index_to_evict", "int64")),
+        ("regalloc-priority", 3, PRIORITY, ("priority", "float32")),
+    ],
+)
+def test_the_wheel_offers_the_channel(name, count, some, answer, toolchain, settings, leaves_nothing):
+    level = "-Oz" if name == "inline-size" else "-O2"
     with leaves_nothing():
-        header = probe_channel(toolchain, task, settings)
-    names = [spec.name for spec in header.features]
-    assert len(names) == 39
-    assert names[-1] == "inlining_default"
-    assert header.advice.name == "inlining_decision"
+        header = probe_channel(toolchain, get_task(name), settings.model_copy(update={"optimization": level}))
+    features = [(spec.name, spec.dtype.name, spec.shape) for spec in header.features]
+    assert len(features) == count
+    assert some in ([features[0]], [features[-1]], features)
+    assert (header.advice.name, header.advice.dtype.name) == answer
 
 
 def test_a_clang_without_the_option(clang_without_channel, toolchain, task, settings, leaves_nothing):
@@ -60,4 +73,4 @@ def test_a_fake_that_asks(probe_fake):
 )
 def test_compilers_that_misbehave(steps, message, probe_fake):
     with pytest.raises(ToolchainError, match=message):
-        probe_fake(steps, answer_timeout_s=0.4)
+        probe_fake(steps, answer_timeout_s=0.4 if "silent" in message else 20.0)

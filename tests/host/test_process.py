@@ -34,18 +34,34 @@ def test_it_dies_with_its_parent(tmp_path, launcher, request):
     assert all_end("123.875")
 
 
-@pytest.mark.parametrize("status", [0, 1, 42, 255])
-def test_exit_codes(status, leaves_nothing):
+@pytest.mark.parametrize(
+    ("script", "returncode", "stderr"),
+    [
+        *((f"exit {status}", status, "") for status in (0, 1, 42, 255)),
+        *((f"kill -{number} $$", -number, "") for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGABRT)),
+        (r"printf 'a\377b' >&2", 0, "a\ufffdb"),
+        ("cat; yes | head -c 1000000; echo done >&2", 0, "done\n"),  # neither stdin nor stdout can be reached
+    ],
+)
+def test_how_a_run_ends(script, returncode, stderr, leaves_nothing):
     with leaves_nothing():
-        run = run_bounded(["sh", "-c", f"exit {status}"], 10.0)
-    assert run.returncode == status
+        run = run_bounded(["sh", "-c", script], 20.0)
+    assert run == (returncode, stderr)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
-def test_signals(number, leaves_nothing):
+@pytest.mark.parametrize(
+    ("script", "returncode", "name"),
+    [
+        ("trap '' TERM INT HUP; sleep 123.5; sleep 123.5", None, "123.5"),
+        ("sleep 125.25 & exit 0", 0, "sleep\x00125.25"),
+    ],
+    ids=["ignores SIGTERM", "ends well"],
+)
+def test_nothing_runs_on(script, returncode, name, leaves_nothing):
     with leaves_nothing():
-        run = run_bounded(["sh", "-c", f"kill -{number} $$"], 10.0)
-    assert run.returncode == -number
+        run = run_bounded(["sh", "-c", script], 0.3 if returncode is None else 5.0)
+    assert run.returncode == returncode
+    assert all_end(name)
 
 
 def test_deadline_kills_grandchildren_too(leaves_nothing):
@@ -55,20 +71,6 @@ def test_deadline_kills_grandchildren_too(leaves_nothing):
         assert 0.3 <= time.monotonic() - start < WITHIN_S
     assert run.returncode is None
     assert all_end("123.25")
-
-
-def test_a_child_that_ignores_sigterm(leaves_nothing):
-    with leaves_nothing():
-        run = run_bounded(["sh", "-c", "trap '' TERM INT HUP; sleep 123.5; sleep 123.5"], 0.3)
-    assert run.returncode is None
-    assert all_end("123.5")
-
-
-def test_nothing_runs_on_after_a_normal_end(leaves_nothing):
-    with leaves_nothing():
-        run = run_bounded(["sh", "-c", "sleep 125.25 & exit 0"], 5.0)
-    assert run.returncode == 0
-    assert all_end("sleep\x00125.25")
 
 
 @pytest.mark.timeout(20)
@@ -86,18 +88,6 @@ def test_stderr_is_kept_to_its_tail(leaves_nothing):
     assert run.returncode == 7
     assert run.stderr.endswith("the end\n")
     assert 100 < len(run.stderr) <= 1 << 14
-
-
-def test_stderr_that_is_not_text(leaves_nothing):
-    with leaves_nothing():
-        run = run_bounded(["sh", "-c", r"printf 'a\377b' >&2"], 10.0)
-    assert run.stderr == "a\ufffdb"
-
-
-def test_stdin_and_stdout_are_out_of_reach(leaves_nothing):
-    with leaves_nothing():
-        run = run_bounded(["sh", "-c", "cat; yes | head -c 1000000; echo done >&2"], 20.0)
-    assert (run.returncode, run.stderr) == (0, "done\n")
 
 
 def test_stdout_goes_to_a_file_of_limited_size(tmp_path, leaves_nothing):
@@ -128,18 +118,17 @@ def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
             run_bounded([str(command)], 1.0)
 
 
-def test_matches_are_counted_across_pieces(leaves_nothing):
-    script = "printf 'needle nee' >&2; sleep 0.1; printf 'dle needl' >&2; sleep 0.1; printf 'e needl' >&2"
-    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"needle") as child:
+@pytest.mark.parametrize(
+    ("script", "marker", "count"),
+    [
+        ("printf 'needle nee' >&2; sleep 0.1; printf 'dle needl' >&2; sleep 0.1; printf 'e needl' >&2", b"needle", 3),
+        ("printf x >&2; sleep 0.1; printf y >&2", b"x", 1),
+    ],
+)
+def test_matches_are_counted_across_pieces(script, marker, count, leaves_nothing):
+    with leaves_nothing(), Child(["sh", "-c", script], watch_for=marker) as child:
         assert child.wait(time.monotonic() + 10.0) == 0
-        assert child.num_matches == 3
-
-
-def test_markers_of_one_byte_are_counted_once(leaves_nothing):
-    script = "printf x >&2; sleep 0.1; printf y >&2"
-    with leaves_nothing(), Child(["sh", "-c", script], watch_for=b"x") as child:
-        assert child.wait(time.monotonic() + 10.0) == 0
-        assert child.num_matches == 1
+        assert child.num_matches == count
 
 
 def test_leaving_the_block_kills(leaves_nothing):
@@ -163,19 +152,6 @@ def test_terminate(leaves_nothing):
         assert child.stdin is child.stdout is None
         child.terminate()
         assert child.wait(time.monotonic() + 10.0) == -signal.SIGTERM
-
-
-def test_children_die_with_a_parent_killed_by_sigkill(tmp_path):
-    program = (
-        "from mlgo.host.process import Child\nimport time\n"
-        "with Child(['sleep', '124.25']):\n    print('ready', flush=True)\n    time.sleep(60)\n"
-    )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as parent:
-        assert parent.stdout.readline() == b"ready\n"
-        assert begins("sleep\x00124.25")
-        os.kill(parent.pid, signal.SIGKILL)
-        parent.wait()
-    assert all_end("sleep\x00124.25")
 
 
 def test_no_child_survives_whenever_its_parent_is_killed():

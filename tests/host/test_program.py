@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from mlgo.errors import CompileTimeout, LinkError, ToolchainError
-from mlgo.host.program import count_run, find_valgrind, link_program
+from mlgo.errors import CompileTimeout, LinkError
+from mlgo.host.program import count_run, link_program
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 
@@ -68,11 +68,7 @@ def test_caches_do_not_grow_with_the_programs(build, zig_cache, tmp_path):
     assert link(11, own) == link(12, own) == link(13, own)
 
 
-def test_a_loop_in_c_counts_by_its_rounds(build, zig_cache, tmp_path):
-    try:
-        valgrind = find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
+def test_a_loop_in_c_counts_by_its_rounds(build, zig_cache, valgrind, tmp_path):
     runs = []
     for rounds in (1000, 2000, 4000):
         program = tmp_path / str(rounds)

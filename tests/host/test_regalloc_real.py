@@ -1,7 +1,6 @@
 """Register eviction with the real compiler; what is expected comes from LLVM's sources and released compilers."""
 
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,12 +8,10 @@ import numpy as np
 import pytest
 
 from mlgo.errors import CompilerExit, RemarkError, TooManyQuestions
-from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
-from mlgo.host.session import CompileResult, compile_plain, compile_under_advice, probe_channel
-from mlgo.host.tasks.advisors import ConstantAdvisor, RecordedAdvisor
-from mlgo.host.tasks.task import Responder, get_task
-from tests.conftest import FLAGS, SAMPLE
+from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
+from mlgo.host.tasks.regalloc import LONGEST
+from mlgo.host.tasks.task import ConstantAdvisor, RecordedAdvisor, Responder, get_task
 
 TASK = get_task("regalloc-evict")
 SOURCES = ["matrix/lu.cpp", "lz/match.c", "geometry/bvh.cpp", "codec/crc.c"]
@@ -23,24 +20,6 @@ SOURCES = ["matrix/lu.cpp", "lz/match.c", "geometry/bvh.cpp", "codec/crc.c"]
 @pytest.fixture(scope="session")
 def fast(settings):
     return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
-
-
-@pytest.fixture(scope="session")
-def optimized(toolchain, fast, tmp_path_factory) -> Callable[[str], Path]:
-    """Optimized bitcode of a source of data/sample; the unoptimized one lies beside it."""
-    folder = tmp_path_factory.mktemp("optimized")
-    front_end = FrontEnd(toolchain, fast, folder, TASK)
-
-    def compile_sample(source: str) -> Path:
-        path = folder / (source.replace("/", "-") + ".bc")
-        if not path.exists():
-            language = "c" if source.endswith(".c") else "c++"
-            plain = path.with_suffix(".plain.bc")
-            front_end.compile_to_bitcode(SAMPLE, language, FLAGS[language], source, plain)
-            path.write_bytes(front_end.finished(plain))
-        return path
-
-    return compile_sample
 
 
 def evicted(toolchain, fast, module, advisor, **options) -> CompileResult:
@@ -62,7 +41,7 @@ class LightestAdvisor:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_code_from_optimized_modules_is_what_the_whole_compile_gives(source, optimized, toolchain, fast, tmp_path):
-    module = optimized(source)
+    module = optimized(TASK, source)
     whole = compile_plain(toolchain, module.with_suffix(".plain.bc"), fast)
     code = compile_plain(toolchain, module, fast, task=TASK)
     assert code.object_sha256 == whole.object_sha256
@@ -77,7 +56,7 @@ def test_costs_are_those_of_a_yaml_parser(optimized, toolchain, fast, tmp_path):
         pass
 
     Loader.add_constructor("!Missed", lambda loader, node: loader.construct_mapping(node, deep=True))
-    module, record = optimized("geometry/bvh.cpp"), tmp_path / "r.yaml"
+    module, record = optimized(TASK, "geometry/bvh.cpp"), tmp_path / "r.yaml"
     result = compile_plain(toolchain, module, fast, task=TASK)
     options = ["-foptimization-record-passes=regalloc", f"-foptimization-record-file={record}"]
     command = [*toolchain.back_end, "-O2", "-Xclang", "-disable-llvm-passes", "-fsave-optimization-record", *options]
@@ -92,21 +71,24 @@ def test_costs_are_those_of_a_yaml_parser(optimized, toolchain, fast, tmp_path):
     assert result.scores["spill_cost"] == pytest.approx(total)
 
 
-def test_functions_are_contexts_and_answers_can_be_given_again(optimized, toolchain, fast, leaves_nothing):
-    module = optimized("matrix/lu.cpp")
+@pytest.mark.parametrize(("task", "advisor"), [(TASK, LightestAdvisor()), (get_task("regalloc-priority"), LONGEST)])
+def test_functions_are_contexts_and_answers_can_be_given_again(
+    task, advisor, optimized, toolchain, fast, leaves_nothing
+):
+    module = optimized(task, "matrix/lu.cpp")
     with leaves_nothing():
-        first = evicted(toolchain, fast, module, LightestAdvisor(), record=True)
-        again = evicted(toolchain, fast, module, RecordedAdvisor(first.answers))
-        known = evicted(toolchain, fast, module, LightestAdvisor(), known=first.answer_prefix())
+        first = compile_under_advice(toolchain, task, module, advisor, fast, record=True)
+        again = compile_under_advice(toolchain, task, module, RecordedAdvisor(first.answers), fast)
+        known = compile_under_advice(toolchain, task, module, advisor, fast, known=first.answer_prefix())
     assert first.num_questions > 0
-    assert [name for name, _ in first.contexts] == [name for name, _ in again.contexts]
+    assert first.contexts == again.contexts == known.contexts
     assert len({name for name, _ in first.contexts}) > 1
     assert first.object_sha256 == again.object_sha256 == known.object_sha256
     assert first.spills == again.spills == known.spills
 
 
 def test_no_answer_can_crash_the_compiler(optimized, toolchain, fast, leaves_nothing):
-    module = optimized("matrix/lu.cpp")
+    module = optimized(TASK, "matrix/lu.cpp")
     with leaves_nothing():
         for value in (0, 5, -1, 77):
             result = evicted(toolchain, fast, module, ConstantAdvisor(value))
@@ -118,13 +100,13 @@ def test_no_answer_can_crash_the_compiler(optimized, toolchain, fast, leaves_not
 def test_illegal_answers_do_crash_it_without_the_guard(optimized, toolchain, fast):
     unguarded = replace(TASK, guard=None)
     with pytest.raises(CompilerExit, match=r"signal 11|status 139"):
-        compile_under_advice(toolchain, unguarded, optimized("matrix/lu.cpp"), ConstantAdvisor(77), fast)
+        compile_under_advice(toolchain, unguarded, optimized(TASK, "matrix/lu.cpp"), ConstantAdvisor(77), fast)
 
 
 def test_a_limit_of_questions(optimized, toolchain, fast, leaves_nothing):
     few = fast.model_copy(update={"max_questions": 2})
     with leaves_nothing(), pytest.raises(TooManyQuestions, match=r"compile\.max_questions \(2\)"):
-        evicted(toolchain, few, optimized("matrix/lu.cpp"), LightestAdvisor())
+        evicted(toolchain, few, optimized(TASK, "matrix/lu.cpp"), LightestAdvisor())
 
 
 def test_nothing_to_allocate(toolchain, fast, tmp_path):
@@ -150,11 +132,4 @@ def test_remarks_that_are_not_there(script, optimized, toolchain, fast):
     )
     deaf = replace(toolchain, binary=Path(script(text)), is_zig=False)
     with pytest.raises(RemarkError, match="wrote no remarks"):
-        compile_plain(deaf, optimized("lz/match.c"), fast, task=TASK)
-
-
-def test_the_wheel_offers_the_channel(toolchain, fast):
-    header = probe_channel(toolchain, TASK, fast)
-    assert len(header.features) == 21
-    assert (header.features[0].name, header.features[0].shape) == ("mask", (1, 33))
-    assert header.advice.name == "index_to_evict"
+        compile_plain(deaf, optimized(TASK, "lz/match.c"), fast, task=TASK)

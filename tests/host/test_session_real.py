@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base import scratch
+from mlgo.base.types import TensorSpec
 from mlgo.errors import (
     ArtifactError,
     CompileError,
@@ -23,62 +24,37 @@ from mlgo.errors import (
     ProtocolError,
 )
 from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.host.command_line import words
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.inline import random_inliner
-from mlgo.host.tasks.task import Setting
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor, Setting
 
 ECHO = EchoAdvisor("inlining_default")
-SOURCES = [
-    "codec/base64.c",
-    "lz/match.c",
-    "calc/parse.c",
-    "json/parser.cpp",
-    "graph/paths.cpp",
-    "geometry/bvh.cpp",
-]
+SOURCES = ["codec/base64.c", "lz/match.c", "calc/parse.c", "json/parser.cpp", "graph/paths.cpp", "geometry/bvh.cpp"]
 
 # LLVM 19 and newer, in wire order: the table of section 2.1 of the fact sheet.
 FEATURES = [
-    "sroa_savings",
-    "sroa_losses",
-    "load_elimination",
-    "call_penalty",
-    "call_argument_setup",
-    "load_relative_intrinsic",
-    "lowered_call_arg_setup",
-    "indirect_call_penalty",
-    "jump_table_penalty",
-    "case_cluster_penalty",
-    "switch_default_dest_penalty",
-    "switch_penalty",
-    "unsimplified_common_instructions",
-    "num_loops",
-    "dead_blocks",
-    "simplified_instructions",
-    "constant_args",
-    "constant_offset_ptr_args",
-    "callsite_cost",
-    "cold_cc_penalty",
-    "last_call_to_static_bonus",
-    "is_multiple_blocks",
-    "nested_inlines",
-    "nested_inline_cost_estimate",
-    "threshold",
-    "callee_basic_block_count",
-    "callsite_height",
-    "node_count",
-    "nr_ctant_params",
-    "cost_estimate",
-    "edge_count",
-    "caller_users",
-    "caller_conditionally_executed_blocks",
-    "caller_basic_block_count",
-    "callee_conditionally_executed_blocks",
-    "callee_users",
-    "is_callee_avail_external",
-    "is_caller_avail_external",
+    *words("""
+    sroa_savings sroa_losses load_elimination call_penalty call_argument_setup load_relative_intrinsic
+    lowered_call_arg_setup indirect_call_penalty jump_table_penalty case_cluster_penalty
+    switch_default_dest_penalty switch_penalty unsimplified_common_instructions num_loops dead_blocks
+    simplified_instructions constant_args constant_offset_ptr_args callsite_cost cold_cc_penalty
+    last_call_to_static_bonus is_multiple_blocks nested_inlines nested_inline_cost_estimate threshold
+    callee_basic_block_count callsite_height node_count nr_ctant_params cost_estimate edge_count caller_users
+    caller_conditionally_executed_blocks caller_basic_block_count callee_conditionally_executed_blocks
+    callee_users is_callee_avail_external is_caller_avail_external""")
 ]
+
+
+@pytest.fixture
+def advised(toolchain, task, settings):
+    """Compiles a module under an advisor."""
+
+    def compile_module(module, advisor, settings=settings, **options):
+        return compile_under_advice(toolchain, task, module, advisor, settings, **options)
+
+    return compile_module
+
 
 TWO_CALLS = """
 static int helper(int x, int y) { return x * y + (x ^ y); }
@@ -100,49 +76,38 @@ void top(int x) { l3(x); l3(x + 19); }
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_echo_of_the_default_reproduces_the_plain_object(source, sample, toolchain, task, settings, tmp_path):
+def test_echo_of_the_default_reproduces_the_plain_object(advised, source, sample, toolchain, settings, tmp_path):
     module = sample(source)
     plain = compile_plain(toolchain, module, settings, object_path=tmp_path / "plain.o")
-    echo = compile_under_advice(
-        toolchain, task, module, ECHO, settings, with_heuristic_feature=True, object_path=tmp_path / "echo.o"
-    )
+    echo = advised(module, ECHO, with_heuristic_feature=True, object_path=tmp_path / "echo.o")
     assert (tmp_path / "plain.o").read_bytes() == (tmp_path / "echo.o").read_bytes()
     assert echo.object_sha256 == plain.object_sha256
     assert echo.object_sha256 == hashlib.sha256((tmp_path / "echo.o").read_bytes()).hexdigest()
-    assert (echo.scores["text_bytes"], echo.scores["exec_bytes"]) == (
-        plain.scores["text_bytes"],
-        plain.scores["exec_bytes"],
-    )
+    assert echo.scores == plain.scores
     assert echo.num_questions > 0
     assert not echo.truncated
     assert plain.num_questions == 0
     assert plain.header is None
 
 
-def test_features_and_advice_are_what_llvm_documents(sample, toolchain, task, settings):
-    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ConstantAdvisor(0), settings)
+def test_features_and_advice_are_what_llvm_documents(advised, sample):
+    result = advised(sample("lz/match.c"), ConstantAdvisor(0))
     assert len(FEATURES) == 38
     assert [spec.name for spec in result.header.features] == FEATURES
     assert all(spec.dtype == np.int64 and spec.shape == (1,) for spec in result.header.features)
     assert result.header.payload_bytes == 304
-    assert (result.header.advice.name, result.header.advice.dtype, result.header.advice.shape) == (
-        "inlining_decision",
-        np.int64,
-        (1,),
-    )
+    assert result.header.advice == TensorSpec("inlining_decision", np.dtype(np.int64), (1,))
     assert result.header.score is None
 
 
-def test_the_default_comes_last_when_asked_for(sample, toolchain, task, settings):
-    result = compile_under_advice(toolchain, task, sample("lz/match.c"), ECHO, settings, with_heuristic_feature=True)
+def test_the_default_comes_last_when_asked_for(advised, sample):
+    result = advised(sample("lz/match.c"), ECHO, with_heuristic_feature=True)
     assert [spec.name for spec in result.header.features] == [*FEATURES, "inlining_default"]
     assert result.header.payload_bytes == 312
 
 
-def test_two_calls_give_two_questions_with_readable_features(bitcode, toolchain, task, settings):
-    result = compile_under_advice(
-        toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(0), settings, record=True, with_heuristic_feature=True
-    )
+def test_two_calls_give_two_questions_with_readable_features(advised, bitcode):
+    result = advised(bitcode(TWO_CALLS), ConstantAdvisor(0), record=True, with_heuristic_feature=True)
     assert result.contexts == (("", 2),)
     observations = result.header.scalars(result.observations)
     assert observations.shape == (2, 39)
@@ -160,9 +125,9 @@ def test_two_calls_give_two_questions_with_readable_features(bitcode, toolchain,
     assert result.answers == bytes(16)
 
 
-def test_a_module_without_calls_asks_nothing(bitcode, toolchain, task, settings):
+def test_a_module_without_calls_asks_nothing(advised, bitcode, toolchain, settings):
     module = bitcode(NO_CALLS)
-    result = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings, record=True)
+    result = advised(module, ConstantAdvisor(1), record=True)
     assert result.num_questions == 0
     assert result.answers == b""
     assert result.observations == b""
@@ -170,22 +135,22 @@ def test_a_module_without_calls_asks_nothing(bitcode, toolchain, task, settings)
     assert result.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
 
 
-def test_forced_and_forbidden_inlining_is_not_asked_about(bitcode, toolchain, task, settings):
+def test_forced_and_forbidden_inlining_is_not_asked_about(advised, bitcode):
     source = """
     static __attribute__((always_inline)) inline int must(int x) { return x * 5; }
     static __attribute__((noinline)) int never(int x) { return x * 7; }
     int f(int x) { return must(x) + never(x); }
     """
-    result = compile_under_advice(toolchain, task, bitcode(source), ConstantAdvisor(1), settings)
+    result = advised(bitcode(source), ConstantAdvisor(1))
     assert result.num_questions == 0
 
 
 @pytest.mark.parametrize("source", ["json/parser.cpp", "lz/match.c"])
-def test_advisors_differ_as_they_must(source, sample, toolchain, task, settings):
+def test_advisors_differ_as_they_must(advised, source, sample):
     module = sample(source)
 
     def run(advisor):
-        result = compile_under_advice(toolchain, task, module, advisor, settings)
+        result = advised(module, advisor)
         decisions = np.frombuffer(result.answers, np.int64)
         assert len(decisions) == result.num_questions
         return result, int(decisions.sum())
@@ -201,25 +166,18 @@ def test_advisors_differ_as_they_must(source, sample, toolchain, task, settings)
     assert len({never.object_sha256, always.object_sha256, some.object_sha256}) == 3
 
 
-def test_any_non_zero_answer_inlines(bitcode, toolchain, task, settings):
+def test_any_non_zero_answer_inlines(advised, bitcode):
     module = bitcode(TWO_CALLS)
-    digests = {
-        value: compile_under_advice(toolchain, task, module, ConstantAdvisor(value), settings).object_sha256
-        for value in (0, 1, 2, -1)
-    }
+    digests = {value: advised(module, ConstantAdvisor(value)).object_sha256 for value in (0, 1, 2, -1)}
     assert digests[1] == digests[2] == digests[-1] != digests[0]
 
 
-def test_a_random_advisor_is_reproducible_and_its_record_replays(sample, toolchain, task, settings):
+def test_a_random_advisor_is_reproducible_and_its_record_replays(advised, sample):
     module = sample("graph/paths.cpp")
-    first = compile_under_advice(
-        toolchain, task, module, random_inliner(Setting(7, "m", 0.5, "")), settings, record=True
-    )
-    again = compile_under_advice(
-        toolchain, task, module, random_inliner(Setting(7, "m", 0.5, "")), settings, record=True
-    )
-    other = compile_under_advice(toolchain, task, module, random_inliner(Setting(8, "m", 0.5, "")), settings)
-    replay = compile_under_advice(toolchain, task, module, RecordedAdvisor(first.answers), settings, record=True)
+    first = advised(module, random_inliner(Setting(7, "m", 0.5, "")), record=True)
+    again = advised(module, random_inliner(Setting(7, "m", 0.5, "")), record=True)
+    other = advised(module, random_inliner(Setting(8, "m", 0.5, "")))
+    replay = advised(module, RecordedAdvisor(first.answers), record=True)
     assert first.answers == again.answers != other.answers
     assert first.object_sha256 == again.object_sha256 == replay.object_sha256
     assert first.observations == replay.observations
@@ -227,53 +185,53 @@ def test_a_random_advisor_is_reproducible_and_its_record_replays(sample, toolcha
     assert replay.answers == first.answers
 
 
-def test_a_record_that_is_too_short_is_refused(bitcode, toolchain, task, settings, leaves_nothing):
+def test_a_record_that_is_too_short_is_refused(advised, bitcode, leaves_nothing):
     module = bitcode(TWO_CALLS)
     with leaves_nothing(), pytest.raises(PolicyError, match="only 1 answers"):
-        compile_under_advice(toolchain, task, module, RecordedAdvisor(bytes(8)), settings)
+        advised(module, RecordedAdvisor(bytes(8)))
 
 
-def test_size_stop_is_recorded(bitcode, toolchain, task, settings):
+def test_size_stop_is_recorded(advised, bitcode, settings):
     module = bitcode(TOWER)
     tight = settings.model_copy(update={"size_stop_factor": 1.01})
-    stopped = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), tight)
-    free = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+    stopped = advised(module, ConstantAdvisor(1), settings=tight)
+    free = advised(module, ConstantAdvisor(1))
     assert stopped.truncated
     assert not free.truncated
     assert stopped.num_questions < free.num_questions
-    never = compile_under_advice(toolchain, task, module, ConstantAdvisor(0), tight)
+    never = advised(module, ConstantAdvisor(0), settings=tight)
     assert not never.truncated  # what never grows never stops
 
 
-def test_recording_is_optional(bitcode, toolchain, task, settings):
-    result = compile_under_advice(toolchain, task, bitcode(TWO_CALLS), ConstantAdvisor(1), settings)
+def test_recording_is_optional(advised, bitcode):
+    result = advised(bitcode(TWO_CALLS), ConstantAdvisor(1))
     assert result.observations == b""
     assert result.num_questions == 2
 
 
-def test_remarks_count_what_was_inlined(bitcode, sample, toolchain, task, settings):
+def test_remarks_count_what_was_inlined(advised, bitcode, sample, toolchain, task, settings):
     module = bitcode(TWO_CALLS)
     done = task.done_remark
-    always = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings, remark=done)
-    never = compile_under_advice(toolchain, task, module, ConstantAdvisor(0), settings, remark=done)
+    always = advised(module, ConstantAdvisor(1), remark=done)
+    never = advised(module, ConstantAdvisor(0), remark=done)
     assert (always.num_remarks, never.num_remarks) == (2, 0)
     assert not always.truncated
-    quiet = compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+    quiet = advised(module, ConstantAdvisor(1))
     assert always.object_sha256 == quiet.object_sha256  # asking for remarks changes nothing
     module = sample("lz/match.c")
     plain = compile_plain(toolchain, module, settings, remark=done)
-    echo = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True, remark=done)
+    echo = advised(module, ECHO, with_heuristic_feature=True, remark=done)
     assert plain.num_remarks == echo.num_remarks == int(np.frombuffer(echo.answers, np.int64).sum()) > 0
     assert plain.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
 
 
-def test_an_unknown_feature_is_a_named_failure(bitcode, toolchain, task, settings, leaves_nothing):
+def test_an_unknown_feature_is_a_named_failure(advised, bitcode, leaves_nothing):
     module = bitcode(TWO_CALLS)
     with leaves_nothing(), pytest.raises(ProtocolError, match="'no_such_feature'"):
-        compile_under_advice(toolchain, task, module, EchoAdvisor("no_such_feature"), settings)
+        advised(module, EchoAdvisor("no_such_feature"))
 
 
-def test_an_advisor_that_raises_leaves_nothing(bitcode, toolchain, task, settings, leaves_nothing):
+def test_an_advisor_that_raises_leaves_nothing(advised, bitcode, leaves_nothing):
     class Broken:
         def respond_to(self, header):
             def respond(payload):
@@ -283,52 +241,49 @@ def test_an_advisor_that_raises_leaves_nothing(bitcode, toolchain, task, setting
 
     module = bitcode(TWO_CALLS)
     with leaves_nothing(), pytest.raises(ZeroDivisionError):
-        compile_under_advice(toolchain, task, module, Broken(), settings)
+        advised(module, Broken())
 
 
-@pytest.mark.parametrize("advised", [False, True])
+@pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "cut", "flipped"])
 def test_damaged_bitcode_fails_with_a_reason(
-    damage, advised, sample, toolchain, task, settings, tmp_path, leaves_nothing
+    damage, plain, advised, sample, toolchain, settings, tmp_path, leaves_nothing
 ):
     module = tmp_path / "damaged.bc"
     data = sample("lz/match.c").read_bytes()
-    if damage == "empty":
-        module.write_bytes(b"")
-    elif damage == "garbage":
-        module.write_bytes(b"\x00garbage")
-    elif damage == "cut":
-        module.write_bytes(data[: len(data) // 2])
-    elif damage == "flipped":
-        module.write_bytes(data[:8] + bytes(200) + data[208:])
+    damaged = {
+        "empty": b"",
+        "garbage": b"\x00garbage",
+        "cut": data[: len(data) // 2],
+        "flipped": data[:8] + bytes(200) + data[208:],
+    }
+    if damage != "missing":
+        module.write_bytes(damaged[damage])
     with leaves_nothing(), pytest.raises(CompilerExit, match="error: "):
-        if advised:
-            compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
-        else:
-            compile_plain(toolchain, module, settings)
+        compile_plain(toolchain, module, settings) if plain else advised(module, ConstantAdvisor(1))
 
 
-def test_a_deadline_that_is_too_short(sample, toolchain, task, settings, leaves_nothing):
+def test_a_deadline_that_is_too_short(advised, sample, toolchain, settings, leaves_nothing):
     hasty = settings.model_copy(update={"compile_timeout_s": 0.001})
     module = sample("json/parser.cpp")
     with leaves_nothing(), pytest.raises(CompileTimeout):
         compile_plain(toolchain, module, hasty)
     with leaves_nothing(), pytest.raises(CompileError):
-        compile_under_advice(toolchain, task, module, ConstantAdvisor(1), hasty)
+        advised(module, ConstantAdvisor(1), settings=hasty)
 
 
-def test_a_target_whose_objects_are_unknown_is_refused(bitcode, toolchain, task, settings, leaves_nothing):
+def test_a_target_whose_objects_are_unknown_is_refused(bitcode, toolchain, settings, leaves_nothing):
     web = type(toolchain)(toolchain.binary, True, toolchain.version, "wasm32-wasi-musl")
     module = bitcode(NO_CALLS)
     with leaves_nothing(), pytest.raises(ObjectError, match="neither ELF nor 64-bit Mach-O nor COFF"):
         compile_plain(web, module, settings)
 
 
-def test_many_compiles_leak_nothing(bitcode, toolchain, task, settings, leaves_nothing):
+def test_many_compiles_leak_nothing(advised, bitcode, leaves_nothing):
     module = bitcode(TWO_CALLS)
     with leaves_nothing():
         for _ in range(20):
-            compile_under_advice(toolchain, task, module, ConstantAdvisor(1), settings)
+            advised(module, ConstantAdvisor(1))
 
 
 @pytest.mark.skipif(shutil.which("size") is None, reason="binutils not installed")
@@ -368,13 +323,13 @@ def test_cut_bitcode_never_escapes_as_another_error(data, sample, toolchain, set
         compile_plain(toolchain, path, settings)
 
 
-def test_a_compile_that_needs_more_memory_than_it_may_have(toolchain, settings, task, sample, leaves_nothing):
+def test_a_compile_that_needs_more_memory_than_it_may_have(advised, toolchain, settings, sample, leaves_nothing):
     tight = settings.model_copy(update={"max_memory_gb": 0.19})  # enough to start clang 22, not to optimize a module
     with leaves_nothing():
         with pytest.raises(CompilerMemory, match=r"more than compile\.max_memory_gb \(0\.19\)"):
             compile_plain(toolchain, sample("json/parser.cpp"), tight)
         with pytest.raises(CompilerMemory):
-            compile_under_advice(toolchain, task, sample("json/parser.cpp"), ECHO, tight, with_heuristic_feature=True)
+            advised(sample("json/parser.cpp"), ECHO, settings=tight, with_heuristic_feature=True)
 
 
 LARGE = TWO_CALLS + "const char large[3000000] = {1};"
@@ -391,7 +346,7 @@ def scratch_on_small_disk(small_disk, monkeypatch):
 
 
 def test_a_disk_that_fills_while_the_compiler_writes_its_object(
-    bitcode, toolchain, task, settings, scratch_on_small_disk, leaves_nothing, tmp_path
+    advised, bitcode, toolchain, settings, scratch_on_small_disk, leaves_nothing, tmp_path
 ):
     small, large, kept = bitcode(TWO_CALLS), bitcode(LARGE), tmp_path / "kept.o"
     for _ in range(2):  # the second time as well: the first has left room
@@ -399,7 +354,7 @@ def test_a_disk_that_fills_while_the_compiler_writes_its_object(
             compile_plain(toolchain, large, settings, object_path=kept)
         assert caught.value.errno == errno.ENOSPC
         with leaves_nothing(), pytest.raises(OSError, match="No space left") as caught:
-            compile_under_advice(toolchain, task, large, ConstantAdvisor(0), settings, object_path=kept)
+            advised(large, ConstantAdvisor(0), object_path=kept)
         assert caught.value.errno == errno.ENOSPC
         with leaves_nothing():
             compile_plain(toolchain, small, settings)
@@ -437,22 +392,22 @@ def name(function: str) -> int:
     return int.from_bytes(hashlib.blake2b(function.encode(), digest_size=8).digest(), "little")
 
 
-def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(bitcode, toolchain, task, settings):
+def test_credit_names_caller_and_callee_and_leaves_the_code_as_it_is(advised, bitcode):
     """Bottom-up: g in f, then f in each of its callers. What is inlined everywhere is gone."""
     source = bitcode(CALLS)
     for answer, left in ((0, {"f", "first", "g", "second"}), (1, {"first", "second"})):
-        advised = (toolchain, task, source, ConstantAdvisor(answer), settings)
-        told, plain = compile_under_advice(*advised, with_credit=True), compile_under_advice(*advised)
+        credited = advised(source, ConstantAdvisor(answer), with_credit=True)
+        plain = advised(source, ConstantAdvisor(answer))
         assert plain.credit is None
-        assert told.object_sha256 == plain.object_sha256
-        credit = told.credit
+        assert credited.object_sha256 == plain.object_sha256
+        credit = credited.credit
         assert credit.names.tolist() == [name(one) for one in ("f", "first", "g", "second")]
         assert credit.callers.tolist()[:2] == [0, 1]  # g in f, f in first
         assert credit.callees.tolist()[:2] == [2, 0]
         assert sorted(zip(credit.callers.tolist()[2:], credit.callees.tolist()[2:], strict=True)) == [(3, 0)] * 2
         sizes = dict(zip(("f", "first", "g", "second"), credit.sizes.tolist(), strict=True))
         assert {function for function, size in sizes.items() if size >= 0} == left
-        assert sum(size for size in sizes.values() if size > 0) <= told.scores["text_bytes"]
+        assert sum(size for size in sizes.values() if size > 0) <= credited.scores["text_bytes"]
 
 
 MANDATORY = """
@@ -468,23 +423,18 @@ int second(int x) { return asked(x + 1) * apply(also, x + 1); }
 
 
 @pytest.mark.parametrize("answer", [0, 1])
-def test_credit_leaves_out_calls_that_must_be_inlined(bitcode, toolchain, task, settings, answer):
+def test_credit_leaves_out_calls_that_must_be_inlined(advised, bitcode, answer):
     """must and also come before apply, so the calls that its inlining makes direct are left. They are no questions."""
     source = bitcode(MANDATORY)
-    credit = compile_under_advice(toolchain, task, source, ConstantAdvisor(answer), settings, with_credit=True).credit
+    credit = advised(source, ConstantAdvisor(answer), with_credit=True).credit
     assert credit.names[credit.callers].tolist() == [name("first"), name("second")]
     (asked,) = set(credit.callees.tolist())
     assert credit.names[asked] == name("asked")
 
 
-def test_credit_of_a_module_that_grows_too_much(toolchain, task, settings, sample):
+def test_credit_of_a_module_that_grows_too_much(advised, settings, sample):
     """What is not asked any more is reported, too, without a callee."""
-    advised = (
-        task,
-        sample("json/parser.cpp"),
-        ConstantAdvisor(1),
-        settings.model_copy(update={"size_stop_factor": 1.1}),
-    )
-    result = compile_under_advice(toolchain, *advised, with_credit=True)
+    small = settings.model_copy(update={"size_stop_factor": 1.1})
+    result = advised(sample("json/parser.cpp"), ConstantAdvisor(1), settings=small, with_credit=True)
     assert result.truncated
     assert len(result.credit.callees) == result.num_questions > 0

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mlgo.errors import ArtifactError, ToolchainError
-from mlgo.host.toolchain import find_toolchain, unpack_compiler
+from mlgo.host.toolchain import find_toolchain
+from scripts.fetch_compiler import unpack_compiler
 
 ZIG = '#!/bin/sh\n[ "$1 $2" = "clang --version" ] && echo clang version 19.1.7 && cat "${0%/*}/lib/name"\n'
 

@@ -7,8 +7,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.host.log import Header
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor
-from mlgo.host.tasks.task import PureAdvisor
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, PureAdvisor
 from mlgo.policy.policy import OverridingAdvisor, observation_keys
 
 INT64 = np.dtype(np.int64)

@@ -11,8 +11,7 @@ from mlgo.base.files import file_sha256
 from mlgo.errors import WorkerError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.worker import tree_key
-from mlgo.host.tasks.advisors import EchoAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import EchoAdvisor, get_task
 from mlgo.pool import Pool, open_pool
 from mlgo.pool.tree_store import ReplayStore
 from tests.conftest import REPOSITORY

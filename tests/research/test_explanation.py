@@ -11,7 +11,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate import CompileHost
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor, RecordedAdvisor
+from mlgo.host.tasks.task import EchoAdvisor, RecordedAdvisor
 from mlgo.host.toolchain import Quirks
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture

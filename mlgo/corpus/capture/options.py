@@ -198,7 +198,7 @@ def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None
     text = bitcode.with_suffix(".level.ll")
     try:
         text.write_bytes(with_level(ir, level))
-        front_end.assemble_ir(text, bitcode)
+        front_end.convert(text, bitcode, "-c")
     finally:
         text.unlink(missing_ok=True)
 

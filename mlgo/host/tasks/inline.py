@@ -27,8 +27,17 @@ from typing import Any
 import numpy as np
 
 from mlgo.host.actions import Binary
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RandomAdvisor
-from mlgo.host.tasks.task import DefaultDecision, GrowthStop, References, Remark, Setting, Task
+from mlgo.host.tasks.task import (
+    ConstantAdvisor,
+    DefaultDecision,
+    EchoAdvisor,
+    GrowthStop,
+    RandomAdvisor,
+    References,
+    Remark,
+    Setting,
+    Task,
+)
 from mlgo.objects.measures.built_in import INSTRUCTIONS, TEXT
 
 # One call that may be inlined.
@@ -54,17 +63,6 @@ def random_inliner(setting: Setting) -> RandomAdvisor:
     return RandomAdvisor(partial(coin, share=setting.inline_share), setting.seed, setting.stream)
 
 
-REFERENCES = References(
-    traced="echo",
-    is_heuristic=True,
-    advisors={
-        "echo": lambda setting: EchoAdvisor(setting.default_feature),
-        "never": lambda setting: ConstantAdvisor(0),
-        "random": random_inliner,
-    },
-    passive=ConstantAdvisor(0),
-)
-
 INLINE_SIZE = Task(
     name="inline-size",
     title="Inlining policies against the built-in heuristic",
@@ -78,7 +76,16 @@ INLINE_SIZE = Task(
     measure=TEXT,
     probe=_PROBE,
     actions=Binary(),
-    references=REFERENCES,
+    references=References(
+        traced="echo",
+        is_heuristic=True,
+        advisors={
+            "echo": lambda setting: EchoAdvisor(setting.default_feature),
+            "never": lambda setting: ConstantAdvisor(0),
+            "random": random_inliner,
+        },
+        passive=ConstantAdvisor(0),
+    ),
     default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
     growth_stop=GrowthStop(
         "-ml-advisor-size-increase-threshold=",

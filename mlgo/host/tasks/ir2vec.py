@@ -13,7 +13,7 @@ its features, and nothing else has to know that a compiler sends vectors.
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b, sha256
@@ -77,24 +77,19 @@ class IR2VecVocabulary:
         return path
 
     def split(self, header: Header) -> Header:
-        """The same observations with a feature for each number of the embeddings.
-
-        Raises:
-            ProtocolError: the compiler sends no embeddings, or of another length.
-        """
+        """The same observations with a feature for each number of the embeddings."""
         found = {spec.name: spec for spec in header.features if spec.name in VECTORS}
         for name in VECTORS:
             if name not in found or found[name].shape != (len(self.dimensions),):
                 raise ProtocolError(f"the compiler does not send {name} of {len(self.dimensions)} numbers")
-        return replace(header, features=tuple(self._split(header.features)))
-
-    def _split(self, specs: Iterable[TensorSpec]) -> Iterator[TensorSpec]:
-        for spec in specs:
+        features: list[TensorSpec] = []
+        for spec in header.features:
             if spec.name in VECTORS:
                 names = (f"{spec.name.removesuffix('_embedding')}_{self.name}[{one}]" for one in self.dimensions)
-                yield from (TensorSpec(name, spec.dtype, (1,)) for name in names)
+                features += (TensorSpec(name, spec.dtype, (1,)) for name in names)
             else:
-                yield spec
+                features.append(spec)
+        return replace(header, features=tuple(features))
 
 
 def find_vocabulary(setting: str) -> IR2VecVocabulary | None:
@@ -110,11 +105,7 @@ def find_vocabulary(setting: str) -> IR2VecVocabulary | None:
 
 
 def keep_vocabulary(setting: str, folder: Path) -> str:
-    """Copy the file that ``compile.ir2vec`` names to one that is named by its content.
-
-    Args:
-        setting: as in the configuration.
-        folder: of such copies.
+    """Copy the file that ``compile.ir2vec`` names to one in ``folder`` that is named by its content.
 
     Returns:
         The setting to go on with: the copy's path, or ``setting`` where it names no file.
@@ -142,7 +133,8 @@ def made_vocabulary(features: Iterable[str]) -> str:
 @cache
 def _made(kind: str) -> IR2VecVocabulary:
     num = 0 if kind == "counts" else int(kind.removeprefix("random-"))
-    dimensions = _names() if kind == "counts" else [str(number) for number in range(num)]
+    entities = [name for names in _ENTITIES.values() for name in names]
+    dimensions = entities if kind == "counts" else [str(number) for number in range(num)]
 
     def row(section: str, name: str) -> list[float]:
         if kind == "counts":
@@ -150,12 +142,8 @@ def _made(kind: str) -> IR2VecVocabulary:
         digests = (blake2b(f"{name} {i}".encode(), digest_size=1).digest() for i in range(num))
         return [_ONE[section] if digest[0] & 1 else -_ONE[section] for digest in digests]
 
-    rows = {section: {name: row(section, name) for name in entities} for section, entities in _ENTITIES.items()}
+    rows = {section: {name: row(section, name) for name in names} for section, names in _ENTITIES.items()}
     return IR2VecVocabulary(kind, tuple(dimensions), json.dumps(rows).encode())
-
-
-def _names() -> list[str]:
-    return [name for section in _ENTITIES.values() for name in section]
 
 
 def _read(path: Path) -> IR2VecVocabulary:

@@ -36,31 +36,11 @@ import numpy as np
 from mlgo.errors import ProtocolError
 from mlgo.host.actions import Categorical, Scalar
 from mlgo.host.log import Header
-from mlgo.host.tasks.advisors import ConstantAdvisor, RandomAdvisor, RuleAdvisor
-from mlgo.host.tasks.task import References, Task
+from mlgo.host.tasks.task import ConstantAdvisor, Guard, RandomAdvisor, References, RuleAdvisor, Task
 from mlgo.objects.measures.built_in import SPILL_COST
 
 _SMALL = 2.0**-16
 """Unit of features that are mostly far below 1, where a signed logarithm would hardly tell one from another."""
-
-
-class _FiniteGuard:
-    """Replaces numbers of one float feature that are not finite."""
-
-    def __init__(self, header: Header, feature: str, stand_in: np.float32) -> None:
-        self._count, self._start = header.features[header.index(feature)].num_elements, header.offset(feature)
-        self._stand_in = stand_in
-        self.num_repaired_answers = self.num_repaired_observations = 0
-
-    def observation(self, payload: bytes) -> bytes:
-        """The same with finite numbers."""
-        numbers = np.frombuffer(payload, np.float32, self._count, self._start)
-        finite = np.isfinite(numbers)
-        if finite.all():
-            return payload
-        self.num_repaired_observations += 1
-        repaired = np.where(finite, numbers, self._stand_in)
-        return payload[: self._start] + repaired.tobytes() + payload[self._start + repaired.nbytes :]
 
 
 # Eviction.
@@ -97,7 +77,7 @@ def _probe() -> str:
     return "define void @f(ptr %p) {\n" + "\n".join([*loads, *stores]) + "\n  ret void\n}\n"
 
 
-class EvictionGuard(_FiniteGuard):
+class EvictionGuard(Guard):
     """Replaces columns that are not legal by the last one that is, and densities that are no numbers by 1.
 
     Raises:
@@ -217,7 +197,7 @@ _LONG = np.float32(7.0)
 """Logarithm of a long range, in slots; twice that is far beyond the longest."""
 
 
-class PriorityGuard(_FiniteGuard):
+class PriorityGuard(Guard):
     """Keeps answers within what LLVM can turn into an integer, and weights finite.
 
     Raises:

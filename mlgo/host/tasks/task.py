@@ -1,16 +1,19 @@
 """What a decision problem consists of, and what answers it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.registry import PROBLEMS, Kind
-from mlgo.errors import ConfigError
-from mlgo.host.actions import ActionSpace
+from mlgo.base.seeding import generator
+from mlgo.errors import ConfigError, PolicyError
+from mlgo.host.actions import ActionSpace, answer_dtype, record_of
 from mlgo.host.log import Header
 from mlgo.host.tasks.ir2vec import IR2VecVocabulary, find_vocabulary, made_vocabulary
 from mlgo.objects.measures import Measure, names
@@ -43,60 +46,52 @@ class PureAdvisor(Advisor, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Remark:
-    """Something the compiler can be made to report on stderr.
-
-    Attributes:
-        flags: options that make it report.
-        marker: text that occurs once in each report.
-    """
+class Remark(NamedTuple):
+    """Something that options make the compiler report on stderr, by a text that occurs once in each report."""
 
     flags: tuple[str, ...]
     marker: bytes
 
 
-class Guard(Protocol):
+class Guard(ABC):
     """Stands between one compile and its advisor, where the compiler would not survive every answer.
+
+    Numbers of one float ``feature`` that are not finite are replaced.
 
     Attributes:
         num_repaired_answers: answers that were not legal and were replaced.
         num_repaired_observations: observations with values that are not numbers.
     """
 
-    num_repaired_answers: int
-    num_repaired_observations: int
+    def __init__(self, header: Header, feature: str, stand_in: np.float32) -> None:
+        self._count, self._start = header.features[header.index(feature)].num_elements, header.offset(feature)
+        self._stand_in = stand_in
+        self.num_repaired_answers = self.num_repaired_observations = 0
 
     def observation(self, payload: bytes) -> bytes:
         """The observation as the advisor gets it and as it is recorded."""
-        ...
+        numbers = np.frombuffer(payload, np.float32, self._count, self._start)
+        finite = np.isfinite(numbers)
+        if finite.all():
+            return payload
+        self.num_repaired_observations += 1
+        repaired = np.where(finite, numbers, self._stand_in)
+        return payload[: self._start] + repaired.tobytes() + payload[self._start + repaired.nbytes :]
 
+    @abstractmethod
     def answer(self, payload: bytes, advice: bytes) -> bytes:
         """The answer as the compiler gets it; ``payload`` is the guarded observation."""
-        ...
 
 
-@dataclass(frozen=True)
-class DefaultDecision:
-    """How the compiler can be made to tell what its own heuristic would decide.
-
-    Attributes:
-        flags: options that add the decision as a feature.
-        feature: name of that feature.
-    """
+class DefaultDecision(NamedTuple):
+    """Options that make the compiler add what its own heuristic would decide, and the feature that holds it."""
 
     flags: tuple[str, ...]
     feature: str
 
 
-@dataclass(frozen=True)
-class GrowthStop:
-    """The compiler stops asking when a module has grown by some factor.
-
-    Attributes:
-        option: option that takes the factor, ending in ``=``.
-        remark: reported when it has stopped.
-    """
+class GrowthStop(NamedTuple):
+    """The option, ending in ``=``, for the growth at which the compiler stops asking, and what it then reports."""
 
     option: str
     remark: Remark
@@ -263,17 +258,17 @@ class Task:
         Args:
             channel_base: path of the FIFOs without their endings.
             size_stop_factor: growth at which the compiler stops asking.
-            with_heuristic_feature: whether it tells the heuristic's decision.
+            with_heuristic_feature: whether it adds the heuristic's decision.
             vocabulary: file that embeddings are made with; None for none.
         """
         if with_heuristic_feature and self.default is None:
             raise ConfigError(f"the compiler does not tell its own decisions for task {self.name}")
-        told = (*self.default.flags,) if with_heuristic_feature and self.default else ()
-        told += IR2VecVocabulary.flags(vocabulary) if vocabulary else ()
+        shown = self.default.flags if with_heuristic_feature and self.default else ()
+        shown += IR2VecVocabulary.flags(vocabulary) if vocabulary else ()
         return [
             *self.module_flags,
             *self.asking_flags(str(channel_base), size_stop_factor),
-            *(part for option in told for part in ("-mllvm", option)),
+            *(part for option in shown for part in ("-mllvm", option)),
         ]
 
     def asking_flags(self, channel_base: str, size_stop_factor: float) -> list[str]:
@@ -300,12 +295,104 @@ def settings_for_policy(features: Sequence[str], task: Task, settings: CompileCo
     """Settings of a compile under a policy, with what its features need beyond those of LLVM's models.
 
     A policy with a vocabulary from a file needs that file in ``compile.ir2vec``; its features are missing otherwise.
-
-    Args:
-        features: that the policy looks at.
-        task: its task.
-        settings: that are wanted otherwise.
     """
-    told = settings.tell_heuristic or any(name in task.default_features for name in features)
+    shows_default = settings.tell_heuristic or any(name in task.default_features for name in features)
     vocabulary = settings.ir2vec or made_vocabulary(features)
-    return settings.model_copy(update={"ir2vec": vocabulary, "tell_heuristic": told})
+    return settings.model_copy(update={"ir2vec": vocabulary, "tell_heuristic": shows_default})
+
+
+@dataclass(frozen=True)
+class RuleAdvisor:
+    """Answers that follow from some features by a rule.
+
+    It maps features by name, each [num] or [num, num_actions], to answers, [num]: int64, or float32 where continuous.
+    """
+
+    features: tuple[str, ...]
+    rule: Callable[[Any], np.ndarray]
+    dtype: type = np.int64
+
+    def decide_for(self, header: Header) -> Decide:
+        record = record_of(header, self.features)
+        return lambda payloads: self.rule(np.ascontiguousarray(payloads).view(record)[:, 0]).astype(self.dtype)
+
+    def respond_to(self, header: Header) -> Responder:
+        decide, advice = self.decide_for(header), answer_dtype(header)
+        return lambda payload: advice.type(decide(np.frombuffer(payload, np.uint8)[None])[0]).tobytes()
+
+
+@dataclass(frozen=True)
+class RandomAdvisor:
+    """Draws an answer at each question, independently, of a generator and features by name.
+
+    ``stream`` is the name of the generator, for example the module's.
+    """
+
+    draw: Callable[[np.random.Generator, Any], Any]
+    seed: int
+    stream: str
+    features: tuple[str, ...] = ()
+
+    def respond_to(self, header: Header) -> Responder:
+        """Start the stream anew, so that every compile with this advisor is the same."""
+        advice, record = answer_dtype(header), record_of(header, self.features)
+        rng = generator(self.seed, "random-advisor", self.stream)
+        return lambda payload: advice.type(self.draw(rng, np.frombuffer(payload, record)[0])).tobytes()
+
+
+@dataclass(frozen=True)
+class EchoAdvisor:
+    """Answers what a feature says; with the default decision as a feature this is the built-in heuristic."""
+
+    feature: str
+
+    def respond_to(self, header: Header) -> Responder:
+        start, end = self._place(header)
+        return lambda payload: payload[start:end]
+
+    def decide_for(self, header: Header) -> Decide:
+        (start, end), advice = self._place(header), answer_dtype(header)
+        return lambda payloads: np.ascontiguousarray(payloads[:, start:end]).view(advice)[:, 0].astype(np.int64)
+
+    def _place(self, header: Header) -> tuple[int, int]:
+        advice = answer_dtype(header)
+        spec = header.features[header.index(self.feature)]
+        if spec.dtype != advice or spec.num_elements != 1:
+            raise PolicyError(f"feature {self.feature!r} cannot be echoed as {advice}")
+        start = header.offset(self.feature)
+        return start, start + spec.num_bytes
+
+
+@dataclass(frozen=True)
+class ConstantAdvisor:
+    """Always gives the same answer."""
+
+    value: int
+
+    def decide_for(self, header: Header) -> Decide:
+        value = int(answer_dtype(header).type(self.value))
+        return lambda payloads: np.full(len(payloads), value, np.int64)
+
+    def respond_to(self, header: Header) -> Responder:
+        advice = answer_dtype(header).type(self.value).tobytes()
+        return lambda payload: advice
+
+
+@dataclass(frozen=True)
+class RecordedAdvisor:
+    """Gives the answers of an earlier compile in their order: raw and concatenated, as in ``CompileResult.answers``."""
+
+    answers: bytes
+
+    def respond_to(self, header: Header) -> Responder:
+        width = answer_dtype(header).itemsize
+        positions = count(step=width)
+
+        def respond(payload: bytes) -> bytes:
+            position = next(positions)
+            advice = self.answers[position : position + width]
+            if len(advice) != width:
+                raise PolicyError(f"the record has only {len(self.answers) // width} answers, the compiler asks on")
+            return advice
+
+        return respond

@@ -23,8 +23,7 @@ from mlgo.evaluate.training import needed_copies
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Binary
 from mlgo.host.session import CompileResult
-from mlgo.host.tasks.advisors import RecordedAdvisor
-from mlgo.host.tasks.task import Advisor, Task, get_task, settings_for_policy
+from mlgo.host.tasks.task import Advisor, RecordedAdvisor, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Quirks, find_toolchain
 from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys
 from mlgo.policy.stored import load_policy

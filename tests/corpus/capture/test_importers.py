@@ -11,7 +11,7 @@ from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.options import options_in_command
 from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.host.module_file import bitcode_of, options_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from tests.corpus.capture.conftest import write_llvm_corpus
 
 TEXT = "int helper(int); int main(int n, char **v) { return helper(n) - 1; }\n"
@@ -145,7 +145,7 @@ def test_the_options_of_a_command_make_the_object_that_it_made(clang, rows, tmp_
     clang("-Oz", *options, "-c", "a.c", "-o", "plain.o")
     (row,) = rows(folder).values()
     (tmp_path / "module.bc").write_bytes(row["bitcode"])
-    kept = options_of(tmp_path / "module.bc")
+    kept = generation_of(tmp_path / "module.bc").options
     clang("-Oz", *kept, "-x", "ir", "module.bc", "-c", "-o", "again.o")
     assert (tmp_path / "again.o").read_bytes() == (tmp_path / "plain.o").read_bytes()
 

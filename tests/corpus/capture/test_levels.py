@@ -31,7 +31,7 @@ def test_levels_are_told(front_end, tmp_path, level, named):
 def test_a_module_of_another_level_becomes_what_clang_makes_there(front_end, tmp_path, before, wanted):
     edited = with_level(ir_at(front_end, tmp_path, before), wanted)
     (tmp_path / "edited.ll").write_bytes(edited)
-    front_end.assemble_ir(tmp_path / "edited.ll", tmp_path / "edited.bc")
+    front_end.convert(tmp_path / "edited.ll", tmp_path / "edited.bc", "-c")
     expected = ir_at(front_end, tmp_path, wanted)
     found = ir_of(front_end, tmp_path / "edited.bc")
     assert level_of(found) == level_of(expected)

@@ -10,8 +10,7 @@ from mlgo.errors import ConfigError
 from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import generation_of
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor
-from mlgo.host.tasks.task import get_task
+from mlgo.host.tasks.task import EchoAdvisor, get_task
 from mlgo.objects.elf import global_symbols
 from tests.corpus.lto.conftest import PROGRAM, linked
 

@@ -11,10 +11,10 @@ from mlgo.corpus.build import columns_of, program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.host.linker import shipped_sizes
-from mlgo.host.module_file import bitcode_of, generation_of, options_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor
+from mlgo.host.tasks.task import EchoAdvisor
 from mlgo.objects.elf import function_code, global_symbols
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, linked, program_row
 
@@ -91,7 +91,7 @@ def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
     merged, _ = whole_programs(rows, [PROGRAM], tools)
     (tmp_path / "merged.bc").write_bytes(merged[1]["bitcode"])
     assert merged[1]["module"] == "bin/prog"
-    assert options_of(tmp_path / "merged.bc") == ("-fPIC",)
+    assert generation_of(tmp_path / "merged.bc").options == ("-fPIC",)
 
 
 def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, toolchain, task, settings, tmp_path):

@@ -29,9 +29,8 @@ from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import ConstantAdvisor
 from mlgo.host.tasks.regalloc import FIRST_LEGAL
-from mlgo.host.tasks.task import PureAdvisor, get_task
+from mlgo.host.tasks.task import ConstantAdvisor, PureAdvisor, get_task
 from mlgo.policy.stored import load_policy, load_stored, model_file, save_imported
 from mlgo.pool.tree_store import ReplayStore, TreeKey
 from mlgo.research.commands.distill import agreement, distil, taught_questions

@@ -9,9 +9,8 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, sigmoid
 from mlgo.host.log import Header
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import ExploringAdvisor, Policy
+from mlgo.policy.policy import ExploringAdvisor
+from tests.fakes.policies import linear_policy
 
 INT64 = np.dtype(np.int64)
 HEADER = Header((TensorSpec("a", INT64, (1,)), TensorSpec("b", INT64, (1,))), TensorSpec("decision", INT64, (1,)))
@@ -21,8 +20,7 @@ PAYLOADS = np.ascontiguousarray(ROWS).view(np.uint8)
 
 def policy(*weights):
     """Logit ``weights[0] * slog(a) + weights[1]``; b only makes observations differ."""
-    scaling = Normalisation(("a",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return Policy("inline-size", scaling, Architecture((1, 1)), np.array(weights, np.float32))
+    return linear_policy("inline-size", ["a"], weights)
 
 
 def explored(base, temperature, flip_share, seed=5):

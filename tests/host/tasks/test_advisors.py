@@ -6,9 +6,8 @@ import pytest
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError, ProtocolError
 from mlgo.host.log import Header
-from mlgo.host.tasks.advisors import ConstantAdvisor, EchoAdvisor, RecordedAdvisor
 from mlgo.host.tasks.inline import random_inliner
-from mlgo.host.tasks.task import Setting
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor, Setting
 
 INT64, FLOAT = np.dtype(np.int64), np.dtype(np.float32)
 HEADER = Header(

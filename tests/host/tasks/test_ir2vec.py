@@ -11,12 +11,9 @@ import pytest
 from mlgo.errors import ConfigError, PolicyError, ProtocolError, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.advisors import EchoAdvisor
 from mlgo.host.tasks.ir2vec import find_vocabulary, keep_vocabulary, vocabulary_of
-from mlgo.host.tasks.task import get_task, settings_for_policy
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
+from mlgo.host.tasks.task import EchoAdvisor, get_task, settings_for_policy
+from tests.fakes.policies import linear_policy
 
 ECHO = EchoAdvisor("inlining_default")
 SECTIONS = ("Opcodes", "Types", "Arguments")
@@ -36,17 +33,8 @@ define i32 @caller(ptr %p, i32 %x) minsize optsize {
 """
 # Types are those of results: store and ret have none, that is void. Operands: of load a pointer; of mul a variable and
 # a constant; of store a variable and a pointer; of ret a variable; of the call a pointer, a variable and the function.
-CALLEE = {
-    "Load": 1,
-    "Mul": 1,
-    "Store": 1,
-    "Ret": 1,
-    "IntegerTy": 2,
-    "VoidTy": 2,
-    "Pointer": 2,
-    "Variable": 3,
-    "Constant": 1,
-}
+CALLEE = dict.fromkeys(["Load", "Mul", "Store", "Ret", "Constant"], 1)
+CALLEE |= {"IntegerTy": 2, "VoidTy": 2, "Pointer": 2, "Variable": 3}
 CALLER = {"Call": 1, "Ret": 1, "IntegerTy": 1, "VoidTy": 1, "Pointer": 1, "Variable": 2, "Function": 1}
 
 
@@ -110,11 +98,7 @@ def test_random_vectors_are_sums_of_counts(compiled, sample):
 
 def test_random_vectors_are_the_same_for_ever():
     assert sha256(find_vocabulary("random-8").content).hexdigest().startswith("8114ec8cf7df")
-    assert (
-        find_vocabulary("random-8").content
-        == find_vocabulary("random-8").content
-        != find_vocabulary("random-9").content
-    )
+    assert find_vocabulary("random-8").content != find_vocabulary("random-9").content
 
 
 def test_a_file(compiled, tmp_path):
@@ -139,10 +123,8 @@ def test_a_file_is_kept_under_the_name_of_its_content(tmp_path):
 
 def policy(*weights):
     """Inlines where a weighted sum of signed logarithms is above 0; the last weight is the constant one."""
-    ones = np.ones(len(weights) - 1, np.float32)
-    names = ("callee_counts[Load]", "caller_counts[Call]")[: ones.size]
-    scaling = Normalisation(names, 0 * ones, ones)
-    return Policy("inline-size", scaling, Architecture((ones.size, 1)), np.array(weights, np.float32))
+    names = ("callee_counts[Load]", "caller_counts[Call]")[: len(weights) - 1]
+    return linear_policy("inline-size", names, weights)
 
 
 def test_a_policy_of_counts(compiled, sample):

@@ -9,10 +9,8 @@ from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task, settings_for_policy
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.pool.tree_store import ReplayStore
+from tests.fakes.policies import linear_policy
 
 
 @pytest.fixture
@@ -23,8 +21,7 @@ def telling(settings):
 @pytest.fixture
 def agreeing():
     """Inlines where the heuristic does: log(1 + 1) - 0.5 is above 0, log(1 + 0) - 0.5 is not."""
-    scaling = Normalisation(("inlining_default",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    return Policy("inline-size", scaling, Architecture((1, 1)), np.array([1.0, -0.5], np.float32))
+    return linear_policy("inline-size", ["inlining_default"], [1.0, -0.5])
 
 
 @pytest.mark.parametrize("optimization", ["-Oz", "-O2"])

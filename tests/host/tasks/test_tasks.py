@@ -17,35 +17,22 @@ def test_unknown_tasks_are_named():
         get_task("jit-cse")
 
 
-@pytest.mark.parametrize(
-    ("name", "before", "options"),
-    [
-        # Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
-        (
-            "inline-size",
-            [],
-            [
-                "-enable-ml-inliner=release",
-                "-inliner-interactive-channel-base=",
-                "-ml-advisor-size-increase-threshold=10",
-            ],
-        ),
-        (
-            "regalloc-evict",
-            ["-Xclang", "-disable-llvm-passes"],
-            ["-regalloc-enable-advisor=release", "-regalloc-evict-interactive-channel-base="],
-        ),
-        (
-            "regalloc-priority",
-            ["-Xclang", "-disable-llvm-passes"],
-            ["-regalloc-enable-priority-advisor=release", "-regalloc-priority-interactive-channel-base="],
-        ),
-    ],
-)
-def test_flags(name, before, options):
-    options = [option + "/x/channel" if option.endswith("base=") else option for option in options]
+# Section 2.1 of the fact sheet; every LLVM option goes through -mllvm.
+FLAGS = {
+    "inline-size": """
+        -enable-ml-inliner=release -inliner-interactive-channel-base=/x/channel
+        -ml-advisor-size-increase-threshold=10""",
+    "regalloc-evict": "-regalloc-enable-advisor=release -regalloc-evict-interactive-channel-base=/x/channel",
+    "regalloc-priority": """
+        -regalloc-enable-priority-advisor=release -regalloc-priority-interactive-channel-base=/x/channel""",
+}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_flags(name):
+    before = ["-Xclang", "-disable-llvm-passes"] if name.startswith("regalloc") else []
     flags = get_task(name).flags(Path("/x/channel"), 10.0, with_heuristic_feature=False)
-    assert flags == [*before, *(word for option in options for word in ("-mllvm", option))]
+    assert flags == [*before, *(word for option in FLAGS[name].split() for word in ("-mllvm", option))]
 
 
 def test_flags_that_ask_for_the_heuristics_decision():
