@@ -1,7 +1,12 @@
 """ELF objects by hand, from the section header layout of the ELF-64 specification."""
 
+import shutil
 import struct
+import subprocess
 from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
 
 WRITE, ALLOC, EXEC = 1, 2, 4
 NULL, PROGBITS, NOBITS = 0, 1, 8
@@ -53,3 +58,11 @@ def deduplicated_text(objects: Iterable[tuple[int, list[tuple[bytes, int]]]]) ->
         total += text_bytes - sum(size for signature, size in groups if signature in kept)
         kept.update(signature for signature, _ in groups)
     return total
+
+
+def readelf(path: Path, *options: str) -> str:
+    """What readelf of binutils says of a file; without one here, the test is skipped."""
+    if not shutil.which("readelf"):
+        pytest.skip("needs readelf")
+    command = ["readelf", "-W", *options, str(path)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, env={"LC_ALL": "C"}).stdout

@@ -6,10 +6,13 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ObjectError
 from mlgo.host.session import compile_plain
+from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.measures import Compiled
 from mlgo.objects.measures.built_in import EXEC, TEXT
 from tests.fakes.elf import ALLOC, NOBITS, NULL, PROGBITS, WRITE, elf_object
 from tests.fakes.elf import EXEC as CODE
+from tests.objects.test_comdat import COMDAT, grouped, words
+from tests.objects.test_unwind import RELOCATIONS, TABLE, unwind_bytes, unwinding
 
 
 def object_size(data):
@@ -30,35 +33,26 @@ TYPICAL = [
 ]
 
 
-def test_sums_by_hand():
-    assert object_size(elf_object(TYPICAL)) == (123, 160)
-
-
 @pytest.mark.parametrize(
-    ("section", "expected"),
+    ("sections", "expected"),
     [
-        ((PROGBITS, ALLOC | CODE, 5), (5, 5)),
-        ((PROGBITS, ALLOC, 5), (0, 5)),
-        ((PROGBITS, ALLOC | WRITE, 5), (0, 0)),
-        ((PROGBITS, 0, 5), (0, 0)),
-        ((NOBITS, ALLOC | WRITE, 5), (0, 0)),
-        ((NULL, ALLOC | CODE, 0), (0, 0)),
+        ([(PROGBITS, ALLOC | CODE, 5)], (5, 5)),
+        ([(PROGBITS, ALLOC, 5)], (0, 5)),
+        ([(PROGBITS, ALLOC | WRITE, 5)], (0, 0)),
+        ([(PROGBITS, 0, 5)], (0, 0)),
+        ([(NOBITS, ALLOC | WRITE, 5)], (0, 0)),
+        ([(NULL, ALLOC | CODE, 0)], (0, 0)),
+        ([], (0, 0)),
+        (TYPICAL, (123, 160)),
     ],
 )
-def test_one_section(section, expected):
-    assert object_size(elf_object([section])) == expected
-
-
-def test_no_section():
-    assert object_size(elf_object([])) == (0, 0)
+def test_sums_by_hand(sections, expected):
+    assert object_size(elf_object(sections)) == expected
 
 
 def test_count_of_sections_in_the_first_entry():
     assert object_size(elf_object(TYPICAL, count_in_first=True)) == (123, 160)
-
-
-def test_more_sections_than_fit_into_the_header():
-    many = [(PROGBITS, ALLOC | CODE, 1)] * 65_300
+    many = [(PROGBITS, ALLOC | CODE, 1)] * 65_300  # more than fit into the header
     assert object_size(elf_object(many, count_in_first=True)) == (65_300, 65_300)
 
 
@@ -117,12 +111,21 @@ def test_sums_are_those_of_the_flag_rule(sections):
     assert text == sum(n for _, flags, n in sections if flags & ALLOC and (flags & CODE or not flags & WRITE))
 
 
+@pytest.mark.parametrize(
+    ("read", "whole"),
+    [
+        (object_size, elf_object(TYPICAL[:4])),
+        (comdat_groups, grouped((2, words(COMDAT, 2, 3)), (1, words(COMDAT, 1)))),
+        (unwind_bytes, unwinding(TABLE, RELOCATIONS)),
+    ],
+    ids=["sections", "groups", "unwind"],
+)
 @given(position=st.integers(16, 10_000), value=st.binary(min_size=1, max_size=8))
-def test_damage_is_either_harmless_or_an_object_error(position, value):
-    whole = bytearray(elf_object(TYPICAL[:4]))
+def test_damage_is_either_harmless_or_an_object_error(read, whole, position, value):
+    damaged = bytearray(whole)
     position %= len(whole) - 8
-    whole[position : position + len(value)] = value
+    damaged[position : position + len(value)] = value
     try:
-        object_size(bytes(whole))
+        read(bytes(damaged))
     except ObjectError:
         pass

@@ -1,7 +1,5 @@
 """Bytes of functions in linked files: real objects by the real compiler and linker, sizes by hand."""
 
-import subprocess
-
 import pytest
 
 from mlgo.host.linker import LinkedFile, link, link_and_place, measure_file, shipped_sizes
@@ -9,6 +7,7 @@ from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.symbols import function_extents
 from tests.conftest import FLAGS
+from tests.fakes.elf import readelf
 
 MAIN = "int twice(int); int main(int count) { return twice(count) + 1; }"
 TWICE = "int twice(int x) { return 2 * x; } int unused(int x) { return x; } static int own(void) { return 7; }"
@@ -78,10 +77,7 @@ def test_a_table_of_exceptions_belongs_to_its_function(objects):
     with_table = {one.symbols[0]: one.unwind for one in linked.functions}
     alone = link_and_place(find_linker(), program("twice"), {"twice": paths["twice"]}, 30.0)
     assert {one.symbols[0]: one.unwind for one in alone.functions}.items() <= with_table.items()
-    tables = subprocess.run(
-        ["readelf", "-SW", paths["main"]], check=True, capture_output=True, text=True, env={"LC_ALL": "C"}
-    ).stdout
-    (line,) = (line for line in tables.splitlines() if " .gcc_except_table" in line)
+    (line,) = (line for line in readelf(paths["main"], "-S").splitlines() if " .gcc_except_table" in line)
     size = int(line.split("PROGBITS")[1].split()[2], 16)
     # main's entry has the address of its table as well, 4 bytes; its table is all there is.
     assert with_table["main"] - size in range(8 + 20 + 4, 8 + 64)

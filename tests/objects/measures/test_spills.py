@@ -22,7 +22,6 @@ Args:
   - NumReloads:      '1'
   - String:          ' reloads '
   - TotalReloadsCost: '3.100000e+01'
-  - String:          ' total reloads cost '
   - String:          generated in loop
 ...
 --- !Missed
@@ -33,19 +32,14 @@ Args:
   - NumSpills:       '2'
   - String:          ' spills '
   - TotalSpillsCost: '1.500000e+00'
-  - String:          ' total spills cost '
   - NumReloads:      '3'
   - String:          ' reloads '
   - TotalReloadsCost: '3.200000e+01'
-  - String:          ' total reloads cost '
   - NumFoldedReloads: '1'
-  - String:          ' folded reloads '
   - TotalFoldedReloadsCost: '5.000000e-01'
-  - String:          ' total folded reloads cost '
   - NumVRCopies:     '4'
   - String:          ' virtual registers copies '
   - TotalCopiesCost: '1.000000e+01'
-  - String:          ' total copies cost '
   - String:          generated in function
 ...
 --- !Missed
@@ -57,7 +51,6 @@ Args:
   - NumVRCopies:     '1'
   - String:          ' virtual registers copies '
   - TotalCopiesCost: '1.000000e+00'
-  - String:          ' total copies cost '
   - String:          generated in function
 ...
 """
@@ -65,17 +58,9 @@ Args:
 
 def test_functions_are_read_and_loops_are_not():
     main, odd = read_spill_costs(STREAM)
-    assert main == SpillCosts(
-        "main",
-        num_spills=2,
-        spills_cost=1.5,
-        num_reloads=3,
-        reloads_cost=32.0,
-        num_folded_reloads=1,
-        folded_reloads_cost=0.5,
-        num_copies=4,
-        copies_cost=10.0,
-    )
+    counts = {"num_spills": 2, "num_reloads": 3, "num_folded_reloads": 1, "num_copies": 4}
+    costs = {"spills_cost": 1.5, "reloads_cost": 32.0, "folded_reloads_cost": 0.5, "copies_cost": 10.0}
+    assert main == SpillCosts("main", **counts, **costs)
     assert SPILL_COST.of_function(main) == pytest.approx(4 * 32.5 + 1.5 + 0.2 * 10)
     assert (odd.function, SPILL_COST.of_function(odd)) == ("it's $odd", pytest.approx(0.2))
 
