@@ -1,15 +1,31 @@
-"""What is published: everything that was checked, and nothing else."""
+"""What is published: everything that was checked and nothing else, as an archive or a Python package."""
 
 import json
 import shutil
 from pathlib import Path
-
 import numpy as np
 import pytest
-
 from mlgo.deploy.release import check_archive, check_version, find_policies, read_archive, read_release
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from tests.deploy.publish.conftest import RELEASED, publish
+import io
+import os
+import subprocess
+import tarfile
+import zipfile
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mlgo.deploy.release import FORMATS, check_archive, read_archive, write_archive
+from mlgo.errors import ArtifactError, ConfigError
+from tests.deploy.publish.conftest import publish
+import base64
+import csv
+import email
+import hashlib
+import sys
+from mlgo.deploy.release import python_version, wheel_name
+from mlgo.errors import ConfigError
+from tests.conftest import REPOSITORY
 
 
 def edited(path: Path, change) -> None:
@@ -181,3 +197,197 @@ def test_semantic_versions(version):
 def test_other_versions(version):
     with pytest.raises(ConfigError, match="not a semantic version"):
         check_version(version)
+
+
+FILES = {"p-s0/weights.npy": bytes(range(256)) * 40, "p-s0/cpp/a.h": b"", "p-s0/README.md": "\u00e4".encode()}
+NAMES = st.text("abcXYZ019._- \u00e9", min_size=1, max_size=60).filter(lambda name: name not in (".", ".."))
+LONG = "p-s0/" + "deep/" * 30 + "file"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_files_give_the_same_bytes_at_any_time_in_any_order(form, tmp_path, monkeypatch):
+    write_archive(tmp_path / f"a{form}", FILES)
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    write_archive(tmp_path / f"b{form}", dict(reversed(FILES.items())))
+    assert (tmp_path / f"a{form}").read_bytes() == (tmp_path / f"b{form}").read_bytes()
+
+
+@example(files={**FILES, LONG: b"long"})
+@given(files=st.dictionaries(NAMES.map("p-s0/{}".format), st.binary(max_size=300), min_size=1, max_size=5))
+def test_what_is_read_is_what_was_written(files, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("any")
+    for form in FORMATS:
+        write_archive(folder / f"a{form}", files)
+        found = read_archive(folder / f"a{form}")
+        assert list(found.items()) == sorted(files.items())
+
+
+def test_other_tools_read_them(tmp_path):
+    for form in FORMATS:
+        write_archive(tmp_path / f"a{form}", FILES)
+    with tarfile.open(tmp_path / "a.tar.gz") as archive:
+        members = archive.getmembers()
+        assert [member.name for member in members] == sorted(FILES)
+        assert {(one.mtime, one.uid, one.gid, one.uname, one.mode) for one in members} == {(0, 0, 0, "", 0o644)}
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == FILES
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    subprocess.run(["tar", "-xzf", "a.tar.gz"], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "p-s0/weights.npy").read_bytes() == FILES["p-s0/weights.npy"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("name", ["../outside", "/outside", "p-s0/../../outside", "top"])
+def test_paths_that_lead_elsewhere_are_refused(form, name, tmp_path):
+    path = tmp_path / f"a{form}"
+    path.write_bytes(FORMATS[form]({name: b"x"}))
+    with pytest.raises(ArtifactError, match="no file of a release"):
+        read_archive(path)
+
+
+def test_links_are_refused(tmp_path):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        member = tarfile.TarInfo("p-s0/weights.npy")
+        member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(member)
+    (tmp_path / "a.tar.gz").write_bytes(buffer.getvalue())
+    with pytest.raises(ArtifactError, match="no file of a release"):
+        read_archive(tmp_path / "a.tar.gz")
+
+
+def test_a_flood_of_bytes_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    write_archive(tmp_path / "a.tar.zst", {"p-s0/big": bytes(1 << 20)})
+    assert os.path.getsize(tmp_path / "a.tar.zst") < 1000  # noqa: PTH202
+    monkeypatch.setattr("mlgo.deploy.release._MAX_BYTES", (1 << 20) - 1)
+    with pytest.raises(ArtifactError, match="more than"):
+        read_archive(tmp_path / "a.tar.zst")
+
+
+@given(
+    form=st.sampled_from(list(FORMATS)),
+    at=st.floats(0, 1, exclude_max=True),
+    flip=st.integers(1, 255),
+    cut=st.booleans(),
+)
+def test_damaged_archives_are_one_message(form, at, flip, cut, tmp_path_factory):
+    path = tmp_path_factory.mktemp("damaged") / f"a{form}"
+    data = bytearray(FORMATS[form](FILES))
+    where = int(at * len(data))
+    data[where] ^= flip
+    path.write_bytes(data[:where] if cut else data)
+    try:
+        read_archive(path)
+    except ArtifactError as error:
+        assert str(path) in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("name", ["a.rar", "a.tar", ".zip", "zip"])
+def test_other_formats_are_refused(name, tmp_path):
+    with pytest.raises(ConfigError, match=r"ends in \.tar\.zst, \.tar\.gz, \.zip"):
+        write_archive(tmp_path / name, FILES)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda files: files | {"tree8-s0/weights.npy": b"other"}, "weights.npy has changed"),
+        (lambda files: files | {"tree8-s0/README.md": b"It gains 90 %."}, "README.md has changed"),
+        (lambda files: files | {"tree8-s0/more": b""}, "more is not in the card"),
+        (lambda files: {path: data for path, data in files.items() if not path.endswith(".h")}, "Model.h is missing"),
+        (lambda files: {path: data for path, data in files.items() if "README" not in path}, "has no README.md"),
+        (lambda files: {path: data for path, data in files.items() if "card" not in path}, "has no card.json"),
+        (lambda files: files | {"tree8-s0/card.json": b"{"}, "card.json is not JSON"),
+        (lambda files: files | {"tree8-s0/card.json": b"[]"}, "card.json is no card"),
+        (lambda files: files | {"other-s0/weights.npy": b""}, "other-s0 has no card.json"),
+    ],
+)
+def test_a_check_finds_what_the_card_does_not_say(released, change, message, tmp_path):
+    publish(released, "--version", "2.0.0", "-o", tmp_path / "a.zip")
+    assert check_archive(tmp_path / "a.zip") == {"tree8-s0": 7}
+    write_archive(tmp_path / "b.tar.zst", change(read_archive(tmp_path / "a.zip")))
+    with pytest.raises(ArtifactError, match=message):
+        publish("--check", tmp_path / "b.tar.zst")
+
+
+MAX_BYTES = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    for name in ("first", "second"):
+        publish(RELEASED, "--wheel", "-o", folder / name)
+    (path,) = (folder / "first").iterdir()
+    return path, folder / "second" / path.name
+
+
+def test_two_builds_have_the_same_bytes(built):
+    one, other = built
+    assert one.read_bytes() == other.read_bytes()
+    assert one.name == "mlgo_policies-1.0.0-py3-none-any.whl"
+    assert one.stat().st_size < MAX_BYTES
+
+
+def test_it_is_a_wheel(built):
+    with zipfile.ZipFile(built[0]) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    info = "mlgo_policies-1.0.0.dist-info"
+    rows = list(csv.reader(content[f"{info}/RECORD"].decode().splitlines()))
+    assert {row[0] for row in rows} == set(content)
+    for path, digest, size in rows:
+        if path == f"{info}/RECORD":
+            assert (digest, size) == ("", "")
+            continue
+        algorithm, _, value = digest.partition("=")
+        assert algorithm == "sha256"
+        padded = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
+        assert padded == hashlib.sha256(content[path]).digest()
+        assert int(size) == len(content[path])
+    said = email.message_from_bytes(content[f"{info}/METADATA"])
+    assert (said["Name"], said["Version"], said["License-Expression"]) == ("mlgo-policies", "1.0.0", "Apache-2.0")
+    assert content[f"{info}/licenses/{said['License-File']}"] == (REPOSITORY / "LICENSE").read_bytes()
+    tags = email.message_from_bytes(content[f"{info}/WHEEL"])
+    assert (tags["Wheel-Version"], tags["Root-Is-Purelib"], tags["Tag"]) == ("1.0", "true", "py3-none-any")
+    for policy in ("marginal-s0", "tree8-s0"):
+        for file in ("policy.json", "weights.npy", "cpp/InlinerSizeModel.cpp"):
+            assert content[f"mlgo_policies/policies/{policy}/{file}"] == (RELEASED / policy / file).read_bytes()
+
+
+def test_the_module_finds_its_policies(built, tmp_path, monkeypatch):
+    zipfile.ZipFile(built[0]).extractall(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        import mlgo_policies
+
+        assert mlgo_policies.names() == ["marginal-s0", "tree8-s0"]
+        assert mlgo_policies.default() == tmp_path / "mlgo_policies/policies/marginal-s0"
+        assert (mlgo_policies.path("tree8-s0") / "README.md").read_text().startswith("# tree8-s0 1.0.0\n")
+        with pytest.raises(KeyError):
+            mlgo_policies.path("../..")
+    finally:
+        sys.modules.pop("mlgo_policies", None)
+
+
+def test_a_wheel_that_is_there_is_kept(tmp_path):
+    publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path, "--version", "1.2.0-rc.3")
+    assert [path.name for path in tmp_path.iterdir()] == ["mlgo_policies-1.2.0rc3-py3-none-any.whl"]
+    with pytest.raises(Exception, match="exists; --force"):
+        publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path, "--version", "1.2.0-rc.3")
+    with pytest.raises(ConfigError, match="give --licence FILE"):
+        publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path / "other", "--licence", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("1.0.0", "1.0.0"), ("1.0.0-alpha.1", "1.0.0a1"), ("2.3.4-beta.10", "2.3.4b10")]
+)
+def test_versions_as_python_writes_them(version, expected):
+    assert python_version(version) == expected
+    assert wheel_name(version) == f"mlgo_policies-{expected}-py3-none-any.whl"
+
+
+@pytest.mark.parametrize("version", ["1.0.0-nightly", "1.0.0+build", "1.0.0-rc.1+x", "1.0.0-rc1"])
+def test_versions_that_python_has_not(version):
+    with pytest.raises(ConfigError, match="a wheel's is"):
+        python_version(version)
