@@ -5,11 +5,15 @@ import shutil
 import sys
 from dataclasses import replace
 from functools import partial
+
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
+
 from mlgo.base.config import load_config
 from mlgo.evaluate import CompileHost, CompileJob
+from mlgo.evaluate.logged import read_episode, write_episode
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import ConstantAdvisor, get_task
@@ -18,6 +22,10 @@ from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.jit.labels import find_label
 from mlgo.jit.outcome import Failed
 from mlgo.jit.pool import ChoicePool
+from mlgo.policy.features import Normalisation
+from mlgo.policy.network import Architecture
+from mlgo.policy.policy import Policy
+from mlgo.policy.stored import save_policy
 from mlgo.pool.records import frame, read_records
 from mlgo.pool.tree_store import MAGIC, ReplayStore
 from tests.cli.conftest import REPOSITORY
@@ -25,13 +33,6 @@ from tests.fakes.collection import make_collection
 from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
 from tests.pool.test_tree_merge import KEY
 from tests.pool.toy_trees import result
-import numpy as np
-from mlgo.evaluate.logged import read_episode, write_episode
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
-from mlgo.policy.stored import save_policy
-
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"

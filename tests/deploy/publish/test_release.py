@@ -1,31 +1,38 @@
 """What is published: everything that was checked and nothing else, as an archive or a Python package."""
 
-import json
-import shutil
-from pathlib import Path
-import numpy as np
-import pytest
-from mlgo.deploy.release import check_archive, check_version, find_policies, read_archive, read_release
-from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from tests.deploy.publish.conftest import RELEASED, publish
-import io
-import os
-import subprocess
-import tarfile
-import zipfile
-from hypothesis import example, given
-from hypothesis import strategies as st
-from mlgo.deploy.release import FORMATS, check_archive, read_archive, write_archive
-from mlgo.errors import ArtifactError, ConfigError
-from tests.deploy.publish.conftest import publish
 import base64
 import csv
 import email
 import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
 import sys
-from mlgo.deploy.release import python_version, wheel_name
-from mlgo.errors import ConfigError
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mlgo.deploy.release import (
+    FORMATS,
+    check_archive,
+    check_version,
+    find_policies,
+    python_version,
+    read_archive,
+    read_release,
+    wheel_name,
+    write_archive,
+)
+from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from tests.conftest import REPOSITORY
+from tests.deploy.publish.conftest import RELEASED, publish
 
 
 def edited(path: Path, change) -> None:
