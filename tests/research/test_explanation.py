@@ -89,9 +89,8 @@ def results(*rows):
     names = ("module", "policy", "seed", "split", "text_bytes", "baseline_text_bytes", "failure")
     rest = {"project": "p", "language": "c", "exec_bytes": 1, "baseline_exec_bytes": 1, "num_questions": 1}
     more = {"num_inlined": 0, "truncated": False, "message": ""}
-    return pa.Table.from_pylist(
-        [{**rest, **more, **dict(zip(names, row, strict=True))} for row in rows], RESULTS.remove_metadata()
-    )
+    records = [{**rest, **more, **dict(zip(names, row, strict=True))} for row in rows]
+    return pa.Table.from_pylist(records, RESULTS.remove_metadata())
 
 
 def test_the_worst_come_first():

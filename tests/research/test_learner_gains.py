@@ -40,13 +40,10 @@ def test_classes_hold_every_module_once():
     assert sum(row.by("text_bytes").num_compared for row in rows) == len(sizes)
 
 
-def test_learners_side_by_side_but_no_single_seeds():
+def test_learners_stand_side_by_side_without_single_seeds_and_classes_are_those_of_text():
     table = results(*((learner, seed, "a.c", 500, 400) for learner in ("bc", "es") for seed in (0, 1)))
     rows = compare_by_size(table, None, "text_bytes", POINTS_ONLY)
     assert [(row.contender.learner, row.contender.seeds) for row in rows] == [("bc", (0, 1)), ("es", (0, 1))]
-
-
-def test_another_measure_has_the_same_classes():
     table = results(("es", 0, "a.c", 5_000, 4_000)).to_pylist()
     table[0] |= {"spill_cost": 300.0, "baseline_spill_cost": 400.0}
     (row,) = compare_by_size(pa.Table.from_pylist(table, RESULTS), None, "spill_cost", POINTS_ONLY)

@@ -21,12 +21,7 @@ def values(**sweep):
 def test_every_combination_is_a_point():
     grid = expand(values(points={"es.step_size": [0.02, 0.05], "es.pairs": [4, 8, 16]}, seeds=[0, 1]))
     assert [point.name for point in grid.points] == [  # settings in the order of their names
-        "es,es.pairs=4,es.step_size=0.02",
-        "es,es.pairs=4,es.step_size=0.05",
-        "es,es.pairs=8,es.step_size=0.02",
-        "es,es.pairs=8,es.step_size=0.05",
-        "es,es.pairs=16,es.step_size=0.02",
-        "es,es.pairs=16,es.step_size=0.05",
+        f"es,es.pairs={pairs},es.step_size={size}" for pairs in (4, 8, 16) for size in (0.02, 0.05)
     ]
     other = expand(values(points={"es.pairs": [4, 8, 16], "es.step_size": [0.02, 0.05]}, seeds=[0, 1]))
     assert (len(grid.policies), other.policies) == (12, grid.policies)
@@ -44,16 +39,10 @@ def test_a_point_is_the_configuration_with_its_settings_changed():
 
 def test_what_a_learner_does_not_read_does_not_multiply_it():
     grid = expand(values(learners=["bc", "marginal", "es"], points={"es.step_size": [0.1, 0.2]}))
-    assert [point.name for point in grid.points] == [
-        "bc,base",
-        "marginal,base",
-        "es,es.step_size=0.1",
-        "es,es.step_size=0.2",
-    ]
-    assert {name: one.start for name, one in grid.trainings.items() if one.learner == "es"} == {
-        "es,es.step_size=0.1": "bc,base",
-        "es,es.step_size=0.2": "bc,base",
-    }
+    swept = ["es,es.step_size=0.1", "es,es.step_size=0.2"]
+    assert [point.name for point in grid.points] == ["bc,base", "marginal,base", *swept]
+    started = {name: one.start for name, one in grid.trainings.items() if one.learner == "es"}
+    assert started == dict.fromkeys(swept, "bc,base")
     assert grid.homes == {}  # corpus and baseline are the default run's
 
 
@@ -73,10 +62,9 @@ def test_settings_of_the_start_reach_the_learner_and_the_start_can_be_swept():
 def test_what_corpus_and_baseline_follow_from_has_a_home():
     grid = expand(values(points={"compile.optimization": ["-Oz", "-Os"], "es.step_size": [0.1, 0.2]}))
     assert {point.name: point.home for point in grid.points} == {
-        "es,compile.optimization=-Oz,es.step_size=0.1": "",  # as in the configuration
-        "es,compile.optimization=-Oz,es.step_size=0.2": "",
-        "es,compile.optimization=-Os,es.step_size=0.1": "compile.optimization=-Os",
-        "es,compile.optimization=-Os,es.step_size=0.2": "compile.optimization=-Os",
+        f"es,compile.optimization={level},es.step_size={size}": home
+        for level, home in (("-Oz", ""), ("-Os", "compile.optimization=-Os"))  # -Oz is the configuration's
+        for size in (0.1, 0.2)
     }
     assert grid.homes["compile.optimization=-Os"]["compile"]["optimization"] == "-Os"
 
