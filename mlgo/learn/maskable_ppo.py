@@ -89,10 +89,9 @@ def train_maskable_ppo(
     tensorboard: str | None,
     done: Callable[[int], object] = lambda steps: None,
 ) -> np.ndarray:
-    """Train for some steps; nothing is discounted: a reward at the end belongs to all choices alike.
+    """Train for so many actions at least; nothing is discounted: a reward at the end belongs to all choices alike.
 
     Args:
-        steps: actions, at least.
         seed: of weights, actions and units.
         tensorboard: folder of logs (``results/vs_heuristic``, ``results/vs_no_cse``, ``results/better_or_worse``,
             ``results/num_cse``, ``results/invalid_choices``, beside the library's own).

@@ -33,13 +33,8 @@ class TrainingProgress(Closing):
     """A bar on the terminal, and numbers and distributions of a training for TensorBoard.
 
     TensorBoard's own ``summary.Writer`` knows scalars alone, so summaries go to the event file that it writes too: a
-    folder must not hold two, because TensorBoard reads only the newest.
-
-    Args:
-        folder: log folder of this run; its name is shown beside the bar.
-        total: steps in all.
-        done: those that an earlier run has done.
-        unit: what a step is called.
+    folder must not hold two, because TensorBoard reads only the newest. Its name is shown beside the bar, which begins
+    at the steps that an earlier run has done.
     """
 
     def __init__(self, folder: Path, total: int, done: int, unit: str) -> None:

@@ -142,6 +142,8 @@ def test_dataset_takes_projects_and_orders_features():
     assert found.answers.tolist() == [0.0, 0.0, 0.0]
     assert found.answers.dtype == found.inputs.dtype == np.float32
     assert len(clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 100, 0).answers) == 15
+    empty = clone_data(trace(ROWS), {"other"}, Binary(), SCALING, 4, 0)
+    assert (empty.inputs.shape, empty.answers.shape) == ((0, 2), (0,))
 
 
 def test_what_is_drawn_follows_from_the_seed_and_the_module():
@@ -195,11 +197,6 @@ def test_a_trace_that_does_not_fit():
         check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
         check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b", "a", "z"), np.zeros(3), np.ones(3)))
-
-
-def test_dataset_without_rows():
-    found = clone_data(trace(ROWS), {"other"}, Binary(), SCALING, 4, 0)
-    assert (found.inputs.shape, found.answers.shape) == ((0, 2), (0,))
 
 
 def test_history_as_csv(tmp_path):

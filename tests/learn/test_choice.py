@@ -37,10 +37,7 @@ def test_every_unit_weighs_the_same_however_many_steps_it_takes():
     assert data.weights.tolist() == [2.0] + [pytest.approx(2 / 3)] * 3  # mean 1, both units 2
     assert data.inputs.shape == (4, 3, 5)
     assert (data.inputs[..., -1] != 0).tolist() == [[True, False, True]] * 4  # which actions are legal
-
-
-def test_nothing_to_imitate_is_empty():
-    assert len(demonstrations([[], [episode(0, 1.0)]]).answers) == 0
+    assert len(demonstrations([[], [episode(0, 1.0)]]).answers) == 0  # nothing to imitate
 
 
 def test_rewards_are_gains_over_the_heuristic():
@@ -76,9 +73,6 @@ def test_effects_become_percent_saved_beside_a_stop_for_each_unit():
     assert np.array_equal(found.answers, [5.0, -9.0, np.nan, 9.0, np.nan], equal_nan=True)
     assert found.weights.tolist() == pytest.approx([5 / 6] * 3 + [5 / 4] * 2)  # half of 5 for each unit
     assert np.array_equal(found.inputs[:, -1] != 0, np.isnan(found.answers))
-
-
-def test_units_without_effects_teach_nothing():
     with pytest.raises(TrainingError, match=r"raise cse\.max_trials"):
         savings(OBSERVER, [(UNIT, compiled([(5, 1)]))], {}, 5.0)
 

@@ -122,19 +122,19 @@ def test_functions_of_joined_modules_are_their_own(file):
         assert twice.group.tolist() == [*side.group.tolist(), *(side.group + side.group.max() + 1).tolist()]
 
 
-def test_the_same_answers_with_functions_replace_those_without(file):
-    silent, told = compiled("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0), telling([0, 0, 0], 60.0, [30, 20, 10])
-    silent, told = file.store(silent), file.store(told)
-    known = Evidence(60.0, (silent,)).add(told)
-    assert known.compiles == (told,)
+def test_the_same_answers_again_are_no_evidence_unless_they_come_with_functions(file):
+    silent, same, other, longer = (
+        file.store(compiled("a", [[1.0]] * len(answers), answers, score))
+        for answers, score in (([0], 100.0), ([0], 100.0), ([1], 99.0), ([0, 0], 99.0))
+    )
+    known = Evidence(100.0, (silent,))
+    assert known.add(same) is known
+    assert len(known.add(other).compiles) == len(known.add(longer).compiles) == 2
+    silent = file.store(compiled("a", [[1.0], [2.0], [3.0]], [0, 0, 0], 60.0))
+    with_functions = file.store(telling([0, 0, 0], 60.0, [30, 20, 10]))
+    known = Evidence(60.0, (silent,)).add(with_functions)
+    assert known.compiles == (with_functions,)
     assert known.add(silent) is known
-
-
-def test_the_same_answers_again_are_no_evidence(file):
-    known = Evidence(100.0, (file.store(compiled("a", [[1.0]], [0], 100.0)),))
-    assert known.add(file.store(compiled("a", [[1.0]], [0], 100.0))) is known
-    assert len(known.add(file.store(compiled("a", [[1.0]], [1], 99.0))).compiles) == 2
-    assert len(known.add(file.store(compiled("a", [[1.0]] * 2, [0, 0], 99.0))).compiles) == 2
 
 
 def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):

@@ -315,9 +315,6 @@ def test_advantages_of_functions_by_hand():
     assert found.tolist() == pytest.approx([-3 / root, 0, 0.9, 0, -3 / root, 0])
     assert advantages_of_functions([nothing, nothing], 3.0).tolist() == [0.0] * 4
     assert advantages_of_functions([], 3.0).tolist() == []
-
-
-def test_functions_that_compiles_do_not_tell():
     silent = dataclasses.replace(inlining("a", [0, 0], [30, 20, 10]), credit=None)
     with pytest.raises(ConfigError, match=r"ppo\.baseline functions: .* do not tell their functions; choose siblings"):
         advantages_of_functions([silent, silent], 3.0)

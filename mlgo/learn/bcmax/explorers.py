@@ -71,9 +71,7 @@ class BCMaxConfig(Section):
 class CompiledRollouts:
     """Training and validation modules under policies, float32 [num_params]; failed compiles are left out.
 
-    Attributes:
-        earlier: policies to begin with, by name.
-        num_evaluations: compiles asked for so far, those of an earlier run included.
+    ``num_evaluations`` are compiles asked for so far, those of an earlier session included.
     """
 
     context: ModuleContext

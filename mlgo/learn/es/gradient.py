@@ -32,11 +32,7 @@ class Coordinates:
         unit: Literal["layer_rms", "weight"] = "layer_rms",
         epsilon: float = 0.0,
     ) -> "Coordinates":
-        """Vary the last layers of float32 [num_params], given the weights of each layer.
-
-        Args:
-            unit: ``layer_rms`` is the root mean square weight of each layer, ``weight`` is ``|weight| + epsilon``.
-        """
+        """Vary the last layers of float32 [num_params], in units of their root mean square or of each weight's size."""
         chosen = layers[-num_layers:]
         varied = np.concatenate([np.arange(part.start, part.stop) for part in chosen])
         if unit == "weight":

@@ -73,11 +73,7 @@ _MAX_SKIPPED_IN_A_ROW = 3
 
 @dataclass(frozen=True)
 class EsState(State):
-    """State of a run, enough to resume it.
-
-    Attributes:
-        mean: float64 [num_varied], search point; `best` is another, of those that were validated.
-    """
+    """State of a run, enough to resume it: search points are float64 [num_varied], `best` of those validated."""
 
     mean: np.ndarray
     optimizer: AdamState | TrustRegionState

@@ -62,9 +62,7 @@ class CostFitter:
     percent of each module's size, plus ``config.function_weight`` times that on those of functions, in units, plus
     the round's anchor times the cross-entropy towards the heuristic's answers.
 
-    Attributes:
-        shape: layer widths of a member's policy.
-        heuristic: its questions and answers.
+    The shape is of a member's policy.
     """
 
     shape: Architecture
@@ -83,11 +81,7 @@ class CostFitter:
             return list(pool.map(lambda member: self.fit(costs[member], evidence, round_, member), members))
 
     def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> FitResult:
-        """Fit a member from a start.
-
-        Which modules a member holds out to end its fits is the same in all rounds. So a fit may start from the last
-        one, which has never seen them.
-        """
+        """Fit a member. What it holds out to end its fits is the same in all rounds: no start has seen it."""
         config, rng = self.config, generator(self.seed, "marginal", "fit", round_, member)
         held, train = self._split(evidence, member)
         network = _CostNetwork(start, self.shape, config)

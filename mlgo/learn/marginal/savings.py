@@ -31,7 +31,6 @@ def savings(
     Args:
         units: with their compile without elimination.
         changes: mean change of the score with each candidate, by unit and position.
-        max_effect: larger savings and losses, in percent, count as this.
 
     Returns:
         Answers are float32 [num_rows], in percent of the unit's score under the heuristic; NaN for the stop, which is
