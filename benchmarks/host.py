@@ -26,7 +26,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.cli.program import positive, read_config
 from mlgo.errors import CompileTimeout, ToolchainError
-from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
+from mlgo.evaluate.baseline import ScoredModule, load_scored_modules
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import Child

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CorpusError
-from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
+from mlgo.evaluate.baseline import ScoredModule, load_scored_modules
 
 FEWEST_QUESTIONS = 20
 """What a module asks at least, so that there is a conversation."""

@@ -20,7 +20,7 @@ from mlgo.base.seeding import sample
 from mlgo.cli.program import positive, positive_float, read_config
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
+from mlgo.evaluate.baseline import load_scored_modules, with_questions
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.tasks.task import get_task

@@ -23,7 +23,7 @@ from mlgo.corpus.seen import load_kinds
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost, check_failures
-from mlgo.evaluate.baseline_modules import load_copies
+from mlgo.evaluate.baseline import load_copies
 from mlgo.evaluate.evaluation import Evaluation, evaluate_policy, evaluated_modules
 from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
 from mlgo.host.frontend import FrontEnd

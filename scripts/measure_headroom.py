@@ -15,7 +15,7 @@ from mlgo.base.seeding import sample
 from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline_modules import load_scored_modules, with_questions
+from mlgo.evaluate.baseline import load_scored_modules, with_questions
 from mlgo.evaluate.headroom import measure_headroom
 from mlgo.evaluate.training import needed_copies
 from mlgo.evaluate.worker import tree_key

@@ -23,7 +23,7 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline import Scoring, score_references
+from mlgo.evaluate.baseline import Scoring, copy_rows, score_references
 from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 
@@ -61,7 +61,7 @@ def main() -> None:
     )
     write_rows(args.scores, baseline.scores, SCORES, origin)
     write_rows(args.functions, baseline.functions, FUNCTIONS, origin)
-    write_rows(args.copies, baseline.copies.rows(), COPIES, origin)
+    write_rows(args.copies, copy_rows(baseline.copies), COPIES, origin)
     trace = baseline.trace if baseline.trace is not None else trace_schema([]).empty_table()
     write_table(args.trace, trace, schema_of_trace(trace), origin)
     write_rows(args.work / "timings" / "baseline" / f"{args.project}.parquet", baseline.timings, TIMINGS, origin)

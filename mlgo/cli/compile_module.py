@@ -176,7 +176,7 @@ def run_episode(args: argparse.Namespace) -> int:
         bitcode = find_logged_bitcode(episode, args.corpus, folder)
         replay = replay_episode(toolchain, episode, bitcode, advisor, args.output)
     record = {
-        "verdict": "equal" if replay.equal else "different",
+        "verdict": "different" if replay.difference else "equal",
         "difference": replay.difference,
         "module": episode.module,
         "policy": episode.policy,
@@ -191,7 +191,7 @@ def run_episode(args: argparse.Namespace) -> int:
     }
     lines = (f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items())
     say(args, record, "\n".join(lines))
-    return 0 if replay.equal else 1
+    return 1 if replay.difference else 0
 
 
 def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:

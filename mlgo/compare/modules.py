@@ -21,7 +21,7 @@ from mlgo.compare.scores import (
     score_matrix,
 )
 from mlgo.errors import ArtifactError
-from mlgo.evaluate.baseline_modules import function_costs
+from mlgo.evaluate.baseline import function_costs
 from mlgo.host.tasks.task import HEURISTIC, all_tasks
 from mlgo.objects import measures
 from mlgo.objects.measures import Measure, get_measure

@@ -17,7 +17,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CompileError, ConfigError, CorpusError, ReplayMismatch, ToolchainError
-from mlgo.evaluate.baseline_modules import baseline_origin, load_scored_modules
+from mlgo.evaluate.baseline import baseline_origin, load_scored_modules
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header

@@ -1,25 +1,29 @@
-"""What every policy is held against: scores under the references, and the questions of one of them."""
+"""What every policy is held against: scores and questions under the references, and how learners read them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from mlgo.base.artifacts import Row, feature_array, trace_schema
-from mlgo.corpus.store import Module
-from mlgo.errors import ArtifactError
+from mlgo.base.artifacts import COPIES, FUNCTIONS, SCORES, Row, feature_array, read_provenance, read_table, trace_schema
+from mlgo.corpus.store import Module, load_modules
+from mlgo.errors import ArtifactError, TrainingError
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.copies import Copies, count_copies
-from mlgo.evaluate.worker import CompileJob, CompileOutcome
+from mlgo.evaluate.episodes import Episode, episode, function_episodes
+from mlgo.evaluate.worker import CompileJob, CompileOutcome, Copies
 from mlgo.host.session import CompileResult
-from mlgo.host.tasks.task import HEURISTIC, EchoAdvisor, RecordedAdvisor, Setting, Task
+from mlgo.host.tasks.task import HEURISTIC, EchoAdvisor, RecordedAdvisor, Setting, Task, get_task
 from mlgo.host.toolchain import Quirks
+from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import ELF, function_code
-from mlgo.objects.measures import DEFAULT, Compiled, read_scores, scores_of
+from mlgo.objects.measures import DEFAULT, Compiled, Measure, Scores, get_measure, known_score, read_scores, scores_of
 from mlgo.objects.measures.built_in import INSTRUCTIONS
 from mlgo.objects.remarks import SpillCosts
+from mlgo.policy.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,6 @@ class Scoring:
     others: bool
     random_inline_share: float
     seed: int
-
-    def wants(self, task: Task, module: Module, advisor: str) -> bool:
-        """Whether a module is compiled under a reference."""
-        return advisor in task.references.needed or (self.others and module.split != "train")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,10 @@ def score_references(
         )
 
     pairs = [
-        (module, advisor) for module in modules for advisor in references.names if how.wants(task, module, advisor)
+        (module, advisor)
+        for module in modules
+        for advisor in references.names
+        if advisor in references.needed or (how.others and module.split != "train")
     ]
     planned = [(*pair, folder / f"{number:06d}.o") for number, pair in enumerate(pairs)]
     outcomes = host.compile_all([job(*one) for one in planned], label)
@@ -126,17 +129,32 @@ def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCo
     for one in compiled:
         if one.advisor == HEURISTIC and one.outcome.result is not None:
             by_heuristic.setdefault(one.module.project, []).append(one.object_path)
-    copies = Copies({project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()})
+    copies = {project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()}
 
     def shared(one: ReferenceCompile) -> ReferenceCompile:
         if (result := one.outcome.result) is None:
             return one
         executed = result.scores[INSTRUCTIONS.name]
         assert executed is None or isinstance(executed, int)
-        measured = Compiled(one.object_path.read_bytes(), result.spills, copies.of(one.module.key), executed)
+        measured = Compiled(one.object_path.read_bytes(), result.spills, copies.get(one.module.project, {}), executed)
         return replace(one, outcome=replace(one.outcome, result=replace(result, scores=read_scores(measured))))
 
     return list(map(shared, compiled)), copies
+
+
+def count_copies(objects: Iterable[bytes]) -> dict[bytes, int]:
+    """Count the objects of a project that carry each COMDAT group; only groups that several carry, by signature."""
+    carriers = Counter(signature for data in objects for signature in {name for name, _ in comdat_groups(data)})
+    return {signature: copies for signature, copies in sorted(carriers.items()) if copies > 1}
+
+
+def copy_rows(copies: Copies) -> list[Row]:
+    """Rows of ``artifacts.COPIES``."""
+    return [
+        {"project": project, "signature": signature, "num_modules": num}
+        for project, groups in copies.items()
+        for signature, num in groups.items()
+    ]
 
 
 def function_rows(module: Module, advisor: str, result: CompileResult | None) -> list[Row]:
@@ -283,3 +301,109 @@ def _module_trace(module: Module, result: CompileResult, hidden: Sequence[str]) 
         "answer": answers,
     }
     return pa.table(columns, schema=schema.remove_metadata())
+
+
+@dataclass(frozen=True)
+class ScoredModule:
+    """A module that compiles under the heuristic.
+
+    Attributes:
+        scores: what it comes to under the heuristic, by measure.
+        num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
+    """
+
+    module: Module
+    scores: Scores
+    num_questions: int
+
+    def score(self, measure: str) -> float:
+        """What it comes to by one measure.
+
+        Raises:
+            ValueError: modules of the task do not have it.
+        """
+        return known_score(self.scores, measure)
+
+
+def baseline_origin(baseline_dir: Path) -> tuple[Task, Row]:
+    """The task that a baseline was measured for, and the provenance of its scores."""
+    path = baseline_dir / "scores.parquet"
+    origin = read_provenance(path)
+    if "task" not in origin:
+        raise ArtifactError(f"{path} does not tell its task, an old version made it; run its stage again")
+    return get_task(origin["task"]), origin
+
+
+def load_scored_modules(
+    corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
+) -> list[ScoredModule]:
+    """List a split's modules that compiled both plain and under the traced reference, in manifest order."""
+    path = baseline_dir / "scores.parquet"
+    rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
+    by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
+    traced = baseline_origin(baseline_dir)[0].references.traced
+    scored = []
+    for module in load_modules(corpus_dir, splits=[split], languages=languages):
+        plain = by_advisor.get((HEURISTIC, module.project, module.name))
+        asked = by_advisor.get((traced, module.project, module.name))
+        if plain is not None and asked is not None:
+            scored.append(ScoredModule(module, scores_of(plain), asked["num_questions"]))
+    return scored
+
+
+def load_copies(baseline_dir: Path) -> Copies:
+    """Read what several modules of a project carry under the heuristic."""
+    found: dict[str, dict[bytes, int]] = {}
+    for row in read_table(baseline_dir / "copies.parquet", COPIES).to_pylist():
+        found.setdefault(row["project"], {})[row["signature"]] = row["num_modules"]
+    return found
+
+
+def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float]:
+    """Scores under the heuristic by module key; ``objective`` as in ``compile.objective``."""
+    return {one.module.key: one.score(objective) for one in scored}
+
+
+def with_questions(
+    scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es"
+) -> list[ScoredModule]:
+    """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``."""
+    kept = [one for one in scored if 0 < one.num_questions <= max_questions]
+    if not kept:
+        raise TrainingError(
+            f"no {purpose} module asks between 1 and {max_questions} questions; raise {section}.max_questions"
+        )
+    return kept
+
+
+FunctionCosts = Mapping[str, Mapping[str, float]]
+"""What functions cost, by key of the module and symbol; a function that is not there cost nothing."""
+
+
+def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:
+    """Scores of functions by advisor, key of the module and symbol."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for row in functions.to_pylist():
+        costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
+        by_module = found.setdefault(row["advisor"], {})
+        by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = measure.of_functions([costs])
+    return found
+
+
+def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEURISTIC) -> FunctionCosts:
+    """Read what a reference cost each function."""
+    functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
+    return function_costs(functions.filter(pc.field("advisor") == advisor), measure).get(advisor, {})
+
+
+def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
+    """How compiles are read: whole, or function by function where the score is a sum over functions.
+
+    Returns:
+        Maps the key of a module and its compile to episodes.
+    """
+    measure = get_measure(objective)
+    if not measure.is_by_function:
+        return lambda module, result: [episode(module, result, policy, objective)]
+    costs = load_function_costs(baseline_dir, measure)
+    return lambda module, result: function_episodes(module, result, policy, measure, costs.get(module, {}))

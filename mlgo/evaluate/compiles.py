@@ -14,8 +14,7 @@ from mlgo.base.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import MlgoError, NothingCompiled, ToolchainError
-from mlgo.evaluate.copies import Copies
-from mlgo.evaluate.worker import CompileJob, CompileOutcome, CompileWorkerSpec
+from mlgo.evaluate.worker import CompileJob, CompileOutcome, CompileWorkerSpec, Copies
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.ir2vec import OLDEST_LLVM
 from mlgo.host.tasks.task import get_task

@@ -14,8 +14,7 @@ from mlgo.base.seeding import sample
 from mlgo.corpus.link_time import back_end_module, fat_module, thin_link
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
-from mlgo.evaluate.baseline import function_rows, timing_rows
-from mlgo.evaluate.baseline_modules import ScoredModule, load_scored_modules
+from mlgo.evaluate.baseline import ScoredModule, function_rows, load_scored_modules, timing_rows
 from mlgo.evaluate.compiles import check_failures
 from mlgo.evaluate.shipped import EvaluationRun, not_measured, objects_of
 from mlgo.evaluate.worker import CompileOutcome

@@ -15,7 +15,7 @@ from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import CompileError
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import best_walk
 from mlgo.evaluate.evaluation import Evaluation

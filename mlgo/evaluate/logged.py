@@ -73,11 +73,6 @@ class Replay:
     difference: str
     result: CompileResult | None
 
-    @property
-    def equal(self) -> bool:
-        """Whether questions, answers and object are those of the log."""
-        return not self.difference
-
 
 def write_episode(path: Path, episode: LoggedEpisode) -> None:
     """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes."""

@@ -224,16 +224,15 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
     """
     task = get_task(task_name)
     imported = any(generation_of(run.bitcode[one.key]).index for one in modules_of(run.programs))
-    names = [NEVER] if imported else reference_names(task, front_end.settings.optimization)
-    return [row for name in names for row in _ship_reference(run, front_end, task, name)]
-
-
-def _ship_reference(run: EvaluationRun, front_end: FrontEnd, task: Task, name: str) -> list[Row]:
-    folder = run.folder / "references" / name
-    if name == NEVER:
-        return run.ship(name, run.programs, run.bitcode, lambda module: task.references.passive, folder)
-    bitcode = _at_level(run, front_end, name, folder)
-    return run.ship(name, run.programs, bitcode, lambda module: None, folder, name)
+    rows: list[Row] = []
+    for name in [NEVER] if imported else reference_names(task, front_end.settings.optimization):
+        folder = run.folder / "references" / name
+        if name == NEVER:
+            rows += run.ship(name, run.programs, run.bitcode, lambda module: task.references.passive, folder)
+        else:
+            bitcode = _at_level(run, front_end, name, folder)
+            rows += run.ship(name, run.programs, bitcode, lambda module: None, folder, name)
+    return rows
 
 
 def _at_level(run: EvaluationRun, front_end: FrontEnd, level: str, folder: Path) -> dict[str, Path]:

@@ -1,6 +1,7 @@
 """Projects on which a finished policy is tried: a captured one, or those of any corpus."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -139,8 +140,9 @@ def evaluate_targets(
     done = []
     for number, target in enumerate(targets, start=1):
         stored = {folder / f"{target.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
-        own = {**origin, "project": target.project, "content": target.content}
-        known = _is_made_of(stored, own)
+        own, known = {**origin, "project": target.project, "content": target.content}, False
+        with suppress(ArtifactError):
+            known = all(canonical_json(read_provenance(path)) == canonical_json(own) for path in stored)
         say(f"{target.project} ({number} of {len(targets)}){', known' if known else ''}")
         if not known:
             found = evaluate(target)
@@ -148,10 +150,3 @@ def evaluate_targets(
                 write_rows(path, rows, schema, own)
         done.append([read_table(path, schema) for path, schema in stored.items()])
     return tuple(pa.concat_tables(tables) for tables in zip(*done, strict=True))
-
-
-def _is_made_of(paths: Iterable[Path], origin: RowView) -> bool:
-    try:
-        return all(canonical_json(read_provenance(path)) == canonical_json(origin) for path in paths)
-    except ArtifactError:
-        return False

@@ -14,7 +14,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules
 from mlgo.errors import PolicyError
-from mlgo.evaluate.baseline_modules import (
+from mlgo.evaluate.baseline import (
     ScoredModule,
     baseline_origin,
     load_copies,
@@ -22,9 +22,8 @@ from mlgo.evaluate.baseline_modules import (
     with_questions,
 )
 from mlgo.evaluate.compiles import CompileHost, Quarantine
-from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.episodes import Read, compile_episodes
-from mlgo.evaluate.worker import CompileJob, tree_key
+from mlgo.evaluate.worker import CompileJob, Copies, tree_key
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain

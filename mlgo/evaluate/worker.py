@@ -1,7 +1,8 @@
 """Compiles in a worker: what to do, what becomes of it, and the worker, which asks the response tree first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from mlgo.base.files import content_hash
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import TensorSpec
 from mlgo.errors import CompileError, ReplayMismatch
-from mlgo.evaluate.copies import Copies
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header
 from mlgo.host.process import kill_children
@@ -20,6 +20,12 @@ from mlgo.host.tasks.task import Advisor, Guard, PureAdvisor, Task, get_task
 from mlgo.host.toolchain import Toolchain
 from mlgo.pool.response_tree import ResponseTree, Walk
 from mlgo.pool.tree_store import ReplayStore, TreeKey
+
+Copies = Mapping[str, Mapping[bytes, int]]
+"""Modules that carry a COMDAT group, by project and signature; only groups that several carry.
+
+Of what modules carry together, the program has one copy.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,9 +100,16 @@ class CompileOutcome:
         return float("nan") if self.result is None else self.result.score(objective)
 
 
+def copies_hash(copies: Copies) -> str:
+    """Hash of all that is known of copies."""
+    return content_hash(
+        {project: sorted((name.hex(), num) for name, num in groups.items()) for project, groups in copies.items()}
+    )
+
+
 def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: Copies | None = None) -> TreeKey:
     """Key of the trees that compiles of this kind belong to."""
-    shares = [copies.sha256] if copies else []  # sizes by shares hold for these shares only
+    shares = [] if copies is None else [copies_hash(copies)]  # sizes by shares hold for these shares only
     vocabulary = task.ir2vec(settings.ir2vec)
     words = Path(vocabulary.name) if vocabulary else None
     asking = task.flags(Path("BASE"), 1.0, with_heuristic_feature=settings.tell_heuristic, vocabulary=words)
@@ -175,7 +188,10 @@ class CompileWorker:
 
     def _outcome(self, job: CompileJob) -> CompileOutcome:
         if job.object_path is not None and self._spec.sends_back:
-            return self._with_object(job)
+            with scratch_directory() as folder:
+                path = folder / "object.o"
+                outcome = self._compile(replace(job, object_path=path))
+                return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
         rest = self._unknown_part(job)
         if isinstance(rest, CompileResult):
             return CompileOutcome(rest, recalled=True)
@@ -190,13 +206,6 @@ class CompileWorker:
             num_known=rest.job.known.num_questions if rest.job.known is not None else 0,
             learned=(job.sha256, whole) if stored and self._spec.sends_back else None,
         )
-
-    def _with_object(self, job: CompileJob) -> CompileOutcome:
-        with scratch_directory() as folder:
-            assert job.object_path is not None
-            path = folder / "object.o"
-            outcome = self._compile(replace(job, object_path=path))
-            return replace(outcome, object_file=(job.object_path, path.read_bytes())) if path.exists() else outcome
 
     def _unknown_part(self, job: CompileJob) -> "CompileResult | _Remainder":
         """What the tree leaves to compile of a job, or its result."""
@@ -238,39 +247,27 @@ class CompileWorker:
     def _compile(self, job: CompileJob) -> CompileOutcome:
         how = self._spec
         remark = self._task.done_remark if job.count_done else None
-        num_copies = how.copies.of(job.module) if how.copies else None
+        num_copies = None if how.copies is None else how.copies.get(job.module.partition("/")[0], {})
         level = {"optimization": job.optimization} if job.optimization else {}
         settings = how.settings.model_copy(update=level)
+        if job.advisor is None:
+            compiled = partial(compile_plain, how.toolchain, job.bitcode, settings, task=self._task)
+        else:
+            compiled = partial(
+                compile_under_advice,
+                how.toolchain,
+                self._task,
+                job.bitcode,
+                job.advisor,
+                settings,
+                with_heuristic_feature=job.with_heuristic_feature,
+                record=job.record,
+                known=job.known,
+                with_credit=job.with_credit,
+            )
         try:
-            if job.advisor is None:
-                return CompileOutcome(
-                    compile_plain(
-                        how.toolchain,
-                        job.bitcode,
-                        settings,
-                        task=self._task,
-                        remark=remark,
-                        object_path=job.object_path,
-                        num_copies=num_copies,
-                        runner=how.runner,
-                    )
-                )
             return CompileOutcome(
-                compile_under_advice(
-                    how.toolchain,
-                    self._task,
-                    job.bitcode,
-                    job.advisor,
-                    settings,
-                    with_heuristic_feature=job.with_heuristic_feature,
-                    record=job.record,
-                    remark=remark,
-                    known=job.known,
-                    object_path=job.object_path,
-                    num_copies=num_copies,
-                    with_credit=job.with_credit,
-                    runner=how.runner,
-                )
+                compiled(remark=remark, object_path=job.object_path, num_copies=num_copies, runner=how.runner)
             )
         except CompileError as error:
             return CompileOutcome(None, error.kind, str(error))

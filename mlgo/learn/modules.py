@@ -15,8 +15,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline_modules import ScoredModule, baselines, episode_reader
-from mlgo.evaluate.copies import Copies
+from mlgo.evaluate.baseline import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.training import (
     candidate_rewards,
@@ -28,6 +27,7 @@ from mlgo.evaluate.training import (
     training_modules,
     training_origin,
 )
+from mlgo.evaluate.worker import Copies
 from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task

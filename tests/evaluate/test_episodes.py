@@ -8,7 +8,7 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import (
     InlinedReader,

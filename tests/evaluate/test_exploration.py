@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.corpus.store import Module
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.training import exploring_jobs
 from mlgo.policy.policy import ExploringAdvisor
 from tests.fakes.policies import linear_policy

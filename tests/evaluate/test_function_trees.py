@@ -9,7 +9,7 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.conversation import AnswerPrefix

@@ -9,8 +9,7 @@ import pytest
 from mlgo.base.artifacts import FUNCTIONS, write_rows
 from mlgo.base.names import PolicyName
 from mlgo.corpus.store import Module
-from mlgo.evaluate.baseline import function_rows
-from mlgo.evaluate.baseline_modules import ScoredModule, function_costs, load_function_costs
+from mlgo.evaluate.baseline import ScoredModule, function_costs, function_rows, load_function_costs
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import episode, function_episodes
 from mlgo.evaluate.evaluation import evaluate_policy

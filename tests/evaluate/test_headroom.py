@@ -14,7 +14,7 @@ from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.evaluate.search import MODULE_WIDE, ask_trees, doubt_of, run_searches, search
 from mlgo.evaluate.worker import tree_key

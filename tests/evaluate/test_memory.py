@@ -11,7 +11,6 @@ from mlgo.base.seeding import generator
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.copies import Copies
 from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
 from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_under_advice
@@ -161,7 +160,7 @@ def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
         tree_key(toolchain, get_task("regalloc-evict"), settings),
         tree_key(dataclasses.replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
         *(
-            tree_key(toolchain, TASK, settings, Copies(shares))
+            tree_key(toolchain, TASK, settings, shares)
             for shares in ({}, {"p": {b"group": 2}}, {"p": {b"group": 3}}, {"q": {b"group": 2}})
         ),
     ]

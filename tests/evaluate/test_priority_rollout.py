@@ -6,8 +6,7 @@ import pytest
 from mlgo.base.artifacts import read_table, schema_of_trace, write_table
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline import Scoring, score_references
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule, Scoring, score_references
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task

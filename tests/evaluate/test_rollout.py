@@ -13,8 +13,14 @@ from mlgo.base.names import PolicyName
 from mlgo.corpus.store import Module
 from mlgo.errors import MlgoError, PolicyError, TrainingError
 from mlgo.evaluate import CompileHost, CompileJob, CompileOutcome, check_failures
-from mlgo.evaluate.baseline import Scoring, score_references, self_test_failures
-from mlgo.evaluate.baseline_modules import ScoredModule, baselines, with_questions
+from mlgo.evaluate.baseline import (
+    ScoredModule,
+    Scoring,
+    baselines,
+    score_references,
+    self_test_failures,
+    with_questions,
+)
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.evaluation import evaluate_policy

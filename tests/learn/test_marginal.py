@@ -9,7 +9,7 @@ import pytest
 from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
 from mlgo.errors import NothingCompiled, TrainingError
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.session import CallAttribution
 from mlgo.learn.cloning import CloneData

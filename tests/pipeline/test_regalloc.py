@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.deploy.export import FORMS
 from mlgo.errors import ToolchainError
-from mlgo.evaluate.baseline_modules import function_costs
+from mlgo.evaluate.baseline import function_costs
 from mlgo.host.program import find_valgrind
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.policy.policy import Policy

@@ -15,7 +15,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import Module
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.baseline_modules import ScoredModule
+from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.frontend import FrontEnd

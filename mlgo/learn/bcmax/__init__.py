@@ -11,7 +11,7 @@ from mlgo.base.files import file_sha256
 from mlgo.base.registry import Kind, Learner
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
-from mlgo.evaluate.baseline_modules import baselines
+from mlgo.evaluate.baseline import baselines
 from mlgo.evaluate.episodes import best_of_each, episodes_hash
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained, Trajectory

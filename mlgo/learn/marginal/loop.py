@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.seeding import generator
-from mlgo.evaluate.baseline_modules import ScoredModule, baselines
+from mlgo.evaluate.baseline import ScoredModule, baselines
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
 from mlgo.learn.base import State, Validate, run_steps, successful
