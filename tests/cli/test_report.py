@@ -8,7 +8,7 @@ from mlgo.base.artifacts import HEADROOM, PROGRAMS, SCORES, write_rows
 from mlgo.base.files import write_json
 from mlgo.objects.measures import get_measure
 from mlgo.report.headline_page import summarise
-from tests.compare.test_executed import ROWS
+from tests.compare.test_programs import ROWS
 
 
 def figures(kind, low, high, gain=2.5):

@@ -1,14 +1,23 @@
-"""What a training sees when it is held to some languages."""
+"""What trainings share: questions of some languages, compiles around a policy, and modules that keep failing."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import MODULES, SCORES, VOCABULARY, trace_schema, write_rows
-from mlgo.errors import TrainingError
-from mlgo.evaluate.training import trace_of_languages, training_modules
+from mlgo.base.artifacts import FAILURES, MODULES, SCORES, VOCABULARY, read_table, trace_schema, write_rows
+from mlgo.corpus.store import Module
+from mlgo.errors import NothingCompiled, TrainingError
+from mlgo.evaluate.baseline import ScoredModule
+from mlgo.evaluate.compiles import Quarantine
+from mlgo.evaluate.training import exploring_jobs, trace_of_languages, training_modules
+from mlgo.evaluate.worker import CompileOutcome
+from mlgo.host.session import CompileResult
+from mlgo.policy.policy import ExploringAdvisor
 from mlgo.policy.vocabulary import build_vocabulary
+from tests.fakes.policies import linear_policy
+from tests.fakes.scores import scores
 
 VALUES = {  # of the one feature, by project, module, language and split
     ("a", "x.c", "c", "train"): [9, 1, 5],
@@ -83,3 +92,115 @@ def test_modules_to_train_and_validate_on(corpus, tmp_path):
         assert tuple([one.module.key for one in part] for part in found) == expected
     with pytest.raises(TrainingError, match=r"no c/c\+\+ train module asks between 1 and 2 questions; raise marginal"):
         training_modules(corpus, tmp_path, "marginal", 2, 2000, 0, ["c", "c++"])
+
+
+POLICY, *VARIANTS = (linear_policy("inline-size", ["a"], [i, 0]) for i in range(3))
+
+
+def explored(name: str, num_questions: int) -> ScoredModule:
+    module = Module("p", name, "c", "train", name * 8)
+    return ScoredModule(module, scores(1000, 2000, 2000), num_questions)
+
+
+EXPLORED = [explored("small", 4), explored("middle", 100), explored("large", 2000)]
+BITCODE = {one.module.key: Path(one.module.name) for one in EXPLORED}
+
+
+def planned(modules=EXPLORED, round_number=1):
+    return exploring_jobs(POLICY, VARIANTS, modules, BITCODE, (3, 12), 800, 0.1, 1.5, 2.0, 0, "test", round_number)
+
+
+@pytest.fixture
+def jobs():
+    return planned()
+
+
+def of(jobs, name):
+    return [job for job in jobs if job.module == f"p/{name}"]
+
+
+def test_small_modules_are_compiled_more_often(jobs):
+    # 800 / 4 = 200, at most 12; 800 / 100 = 8; 800 / 2000 = 0, at least 3.
+    assert [len(of(jobs, name)) for name in ("small", "middle", "large")] == [12, 8, 3]
+    assert all(job.record and job.sha256 for job in jobs)
+
+
+def test_first_the_policy_then_its_variants_in_turn(jobs):
+    first, *others = of(jobs, "middle")
+    assert first.advisor is POLICY
+    assert [job.advisor.policy for job in others[:4]] == [VARIANTS[1], VARIANTS[0], VARIANTS[1], VARIANTS[0]]
+
+
+def test_flips_and_temperatures_stay_within_their_bounds(jobs):
+    for name, least in (("small", 0.375), ("middle", 0.015), ("large", 0.00075)):  # 1.5 answers of all
+        advisors = [job.advisor for job in of(jobs, name)[1:]]
+        assert all(isinstance(advisor, ExploringAdvisor) for advisor in advisors)
+        assert all(least <= advisor.flip_share <= max(least, 0.1) for advisor in advisors)
+        assert all(0.0 <= advisor.temperature <= 2.0 for advisor in advisors)
+
+
+def test_the_same_purpose_gives_the_same_plan_and_another_one_another(jobs):
+    again, later = planned(), planned(round_number=2)
+    luck = [[job.advisor.seed for job in plan if job.advisor is not POLICY] for plan in (jobs, again, later)]
+    assert luck[0] == luck[1] != luck[2]
+    assert len(set(luck[0])) == len(luck[0])
+    assert planned(EXPLORED[1:2]) == of(jobs, "middle")  # whatever else is compiled
+
+
+GOOD = CompileOutcome(CompileResult(scores(1, 1), "", 0.0)).reason
+BAD = CompileOutcome(None, "timeout", "no end within 60 s").reason
+
+
+def noted(max_failures: int, ends: str) -> Quarantine:
+    quarantine = Quarantine(max_failures)
+    for end in ends:
+        quarantine.note("a/b.c", BAD if end == "x" else GOOD)
+    return quarantine
+
+
+@pytest.mark.parametrize(
+    ("ends", "out"),
+    [("", False), ("xx", False), ("xxx", True), (".xxx", True), ("...xxx", True), ("....xxx", False), ("...", False)],
+)
+def test_three_failures_and_half_of_all_compiles(ends, out):
+    assert ("a/b.c" in noted(3, ends)) == out
+
+
+def test_others_are_not_concerned_and_it_goes_on_where_it_was():
+    assert "a/c.c" not in noted(1, "xxxx")
+    before = noted(3, "x.x")
+    after = Quarantine(3, json.loads(json.dumps(before.state())))
+    assert after.state() == before.state()
+    after.note("a/b.c", BAD)
+    assert "a/b.c" in after
+
+
+def test_a_learner_without_any_compile_hears_of_an_example():
+    quarantine = noted(3, "xx")
+    quarantine.note("a/a.c", "exit: status 1:\n  out of\n  memory")
+    with pytest.raises(NothingCompiled, match=r"^mend it \(for example a/b.c: timeout: no end within 60 s\)$"):
+        with quarantine.explaining():
+            raise NothingCompiled("mend it")
+    for _ in range(2):
+        quarantine.note("a/a.c", "exit: status 1:\n  out of\n  memory")
+    with pytest.raises(NothingCompiled, match=r"\(for example a/a.c: exit: status 1: out of memory\)$"):
+        with quarantine.explaining():
+            raise NothingCompiled("all failed")
+    with pytest.raises(NothingCompiled, match=r"^nothing to do$"):
+        with Quarantine(3).explaining():
+            raise NothingCompiled("nothing to do")
+    with pytest.raises(TrainingError, match=r"^other$"):  # other errors pass
+        with quarantine.explaining():
+            raise TrainingError("other")
+
+
+def test_rows_hold_every_module_with_a_failure(tmp_path):
+    quarantine = noted(2, "x.x")
+    quarantine.note("a/a.c", BAD)
+    quarantine.note("a/good.c", GOOD)
+    write_rows(tmp_path / "f.parquet", quarantine.rows(), FAILURES, {})
+    reason = "timeout: no end within 60 s"
+    assert read_table(tmp_path / "f.parquet", FAILURES).to_pylist() == [
+        {"module": "a/a.c", "compiles": 1, "failures": 1, "reason": reason, "quarantined": False},
+        {"module": "a/b.c", "compiles": 3, "failures": 2, "reason": reason, "quarantined": True},
+    ]
