@@ -78,7 +78,7 @@ def main() -> None:
             shipped = run.link(str(name))
         else:
             keys = [one.key for one in modules]
-            check_failures(keys, run.compile_heuristic(), config.max_failed_share, "evaluate.max_failed_share")
+            check_failures(keys, run.compile(), config.max_failed_share, "evaluate.max_failed_share")
             front_end = FrontEnd(toolchain, settings, shared_folder(args.work) / "zig-cache", get_task(task))
             shipped = [*run.link(HEURISTIC), *measure_references(run, front_end, task)]
     if args.shipped:

@@ -28,14 +28,9 @@ MUCH = 1.005
 STREAM = ("report", "bootstrap")
 """Name of the generator that draws all resamples, see `seeding.generator`."""
 
-_BATCH_ELEMENTS = 1 << 20
-"""Projects that one batch of resamples draws at most; bounds memory to some 10 MB per array."""
-
-_MOST_EXACT = 32
-"""Most differing projects of which all assignments of signs are counted; of more, some are drawn."""
-
-_DIGITS = 14
-"""Digits of logarithms that count: opposite changes of two seeds cancel, but for rounding."""
+_BATCH_ELEMENTS = 1 << 20  # projects that one batch of resamples draws at most; bounds memory to some 10 MB per array
+_MOST_EXACT = 32  # most differing projects of which all assignments of signs are counted; of more, some are drawn
+_DIGITS = 14  # digits of logarithms that count: opposite changes of two seeds cancel, but for rounding
 
 
 class Gain(NamedTuple):
@@ -117,12 +112,10 @@ class Comparison:
 
     Attributes:
         num_failed: items left out: one of the scores is unknown, or one of them is 0 and the other is not.
-        projects: how many projects have a lower, equal and higher sum of scores.
-        items: how many items have a lower, equal and higher score.
+        projects, items: how many have a lower, equal and higher score; that of a project is the sum over its items.
         much_larger: items whose score rises by more than half a percent, see `MUCH`.
         worst_project: the project whose sum rises most, or falls least; None without items.
-        policy_sum: sum of the scores over the items, mean over the seeds.
-        best_sum: sum of the best known scores; None where they are not known.
+        policy_sum: mean over the seeds; ``best_sum`` is None where best scores are not known.
         mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
         total: ``1 - policy_sum / baseline_sum``.
         geomean: ``1 - exp(mean)`` of the log ratios of the projects' sums, over projects and seeds.
@@ -288,10 +281,10 @@ def compare_scores(
 
 def correct(comparisons: Sequence[Comparison]) -> list[Comparison]:
     """Correct the p-values of comparisons that stand together; those that allow no verdict are none of them."""
-    tested = [one for one in comparisons if one.corrected_p is not None]
-    adjusted = iter(holm([one.p for one in tested if one.p is not None]))
+    p_values = [one.p for one in comparisons if one.corrected_p is not None and one.p is not None]
+    adjusted = iter(holm(p_values))
     return [
-        one if one.corrected_p is None else replace(one, corrected_p=next(adjusted), num_tests=len(tested))
+        one if one.corrected_p is None else replace(one, corrected_p=next(adjusted), num_tests=len(p_values))
         for one in comparisons
     ]
 

@@ -119,7 +119,11 @@ def guarded(measured: ScoreMatrix) -> ScoreMatrix:
 
 def program_rows(measured: ScoreMatrix) -> list[ComparisonRow]:
     """Compare each policy on each program; counts tell project, program, kind and modules."""
-    return compare(measured, _one_by_one, POINTS_ONLY, count=_attributes, together=False)
+
+    def attributes(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> RowView:
+        return {name: measured.items[name][items].item() for name in ATTRIBUTES}
+
+    return compare(measured, _one_by_one, POINTS_ONLY, count=attributes, together=False)
 
 
 def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[ComparisonRow]:
@@ -154,18 +158,12 @@ def ship_failures(shipped: pa.Table) -> list[Row]:
     """Rows of ``artifacts.SHIPPED_SIZES`` without sizes; of a program that fails both ways, the first."""
     failed = shipped.filter(pc.field("failure") != "")
     places = np.unique(item_keys(failed, _ROW_KEY).to_pylist(), return_index=True)[1]
-    rows: list[Row] = failed.take(np.sort(places)).to_pylist()
-    return rows
+    return list(failed.take(np.sort(places)).to_pylist())
 
 
 def _one_by_one(measured: ScoreMatrix, split: str) -> Iterator[tuple[str, np.ndarray]]:
     for number, key in enumerate(measured.keys):
         yield key, np.arange(len(measured.keys)) == number
-
-
-def _attributes(measured: ScoreMatrix, members: Sequence[int], items: np.ndarray) -> RowView:
-    (number,) = np.flatnonzero(items)
-    return {name: measured.items[name][number] for name in ATTRIBUTES}
 
 
 _COSTS = sorted((one for one in measures.MEASURES.values() if one.of_program), key=lambda one: not one.is_by_function)
@@ -176,12 +174,8 @@ EXECUTED = {**{one.name: one.words.title for one in _COSTS}, "instructions": "in
 PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "accesses"))
 """Does the cost in front rank contenders as what is executed does?"""
 
-_NOT_RUN = "valgrind"
-"""Kind of failure where nothing could run, see `mlgo.evaluate.programs`."""
-
-_MIN_RANKED = 3
-"""Fewest figures with a rank correlation; of two it could only be 1 or -1."""
-
+_NOT_RUN = "valgrind"  # kind of failure where nothing could run, see `mlgo.evaluate.programs`
+_MIN_RANKED = 3  # fewest figures with a rank correlation; of two it could only be 1 or -1
 _RUN_KEY = ("program",)
 _IS_PLAIN = pc.field("contender") == HEURISTIC
 _SETTINGS = ("task", "compiler_sha256", "target", "compile")

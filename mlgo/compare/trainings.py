@@ -71,8 +71,7 @@ def count_evaluations(policies: Path, policy: str) -> float:
 BUDGETS = (100, 300, 1_000, 3_000, 10_000, 30_000)
 """Compiles, validations included; about equal steps of a logarithm."""
 
-_NEARLY = 0.9
-"""A training that ended after this share of a budget counts as one of that budget."""
+_NEARLY = 0.9  # a training that ended after this share of a budget counts as one of that budget
 
 
 @dataclass(frozen=True)

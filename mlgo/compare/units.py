@@ -29,8 +29,7 @@ NO_LABEL = "no_label"
 
 
 _COLUMNS = ("unit", "contender", "score", "code_bytes", "failure", "num_performed")
-_BASELINES = {"score": HEURISTIC, "none": NONE, "size": HEURISTIC}
-"""What each figure is held against."""
+_BASELINES = {"score": HEURISTIC, "none": NONE, "size": HEURISTIC}  # what each figure is held against
 
 
 def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Path]) -> ScoreMatrix:

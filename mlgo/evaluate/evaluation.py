@@ -77,7 +77,7 @@ def evaluate_policy(
 
 def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> list[Row]:
     """Compile a project under the heuristic and under a policy; rows of ``artifacts.RESULTS``."""
-    outcomes = dict(zip((one.key for one in run.modules), run.compile_heuristic(), strict=True))
+    outcomes = dict(zip((one.key for one in run.modules), run.compile(), strict=True))
     compiled = [
         ScoredModule(module, result.scores, 0) for module in run.modules if (result := outcomes[module.key].result)
     ]

@@ -154,8 +154,7 @@ def _sizes(scores: Scores) -> dict[str, int | float | None]:
 SEARCH = "search"
 """Name of the contender."""
 
-_SHIPPED = "shipped"
-"""Score of a compile: total bytes of the linked files that hold the module."""
+_SHIPPED = "shipped"  # score of a compile: total bytes of the linked files that hold the module
 
 
 @dataclass(frozen=True)

@@ -59,17 +59,13 @@ class AffectedFunctions:
         found: set[int] = set()
         for number in questions:
             caller, callee = self._callers[number], self._callees[number]
-            found |= {callee} | self._calls[callee] | self._around(caller)
+            around, left = {caller}, [caller]  # and all that it was inlined into, directly or not
+            while left:
+                fresh = self._inlined_into[left.pop()] - around
+                around |= fresh
+                left += fresh
+            found |= {callee} | self._calls[callee] | around
         return frozenset(found)
-
-    def _around(self, function: int) -> set[int]:
-        """A function and all that it was inlined into, directly or not."""
-        found, left = {function}, [function]
-        while left:
-            fresh = self._inlined_into[left.pop()] - found
-            found |= fresh
-            left += fresh
-        return found
 
 
 def sizes_of(credit: CallAttribution) -> dict[int, float]:
@@ -98,8 +94,7 @@ MODULE_WIDE = ("node_count", "edge_count")
 so they are not used to tell questions apart."""
 
 _MAX_GROUP = 4
-_DRAWS = 4
-"""Groups drawn for each one wanted; some have been tried already."""
+_DRAWS = 4  # groups drawn for each one wanted; some have been tried already
 _MAX_TOGETHER = 64
 """Flips in one compile. More would change more elsewhere than they reach."""
 
@@ -211,8 +206,7 @@ class _Flip:
     reach: Functions = frozenset()
 
 
-_Trial = Sequence[_Flip]
-"""Flips that one compile tries."""
+_Trial = Sequence[_Flip]  # flips that one compile tries
 
 
 def _joined(flips: Iterable[_Flip]) -> dict[bytes, int]:

@@ -70,7 +70,10 @@ class EvaluationRun:
         return object_paths(self.every_module, self.folder / contender) if self.programs else {}
 
     def compile(
-        self, contender: str, advisor_of: Callable[[Module], Advisor | None], modules: Sequence[Module] | None = None
+        self,
+        contender: str = HEURISTIC,
+        advisor_of: Callable[[Module], Advisor | None] = lambda module: None,
+        modules: Sequence[Module] | None = None,
     ) -> list[CompileOutcome]:
         """Compile under a contender; of modules that only programs need, just the objects are kept.
 
@@ -84,9 +87,6 @@ class EvaluationRun:
             for one in [*wanted, *other_modules(self.modules, self.programs)]
         ]
         return self.host.compile_all(jobs, contender)[: len(wanted)]
-
-    def compile_heuristic(self) -> list[CompileOutcome]:
-        return self.compile(HEURISTIC, lambda module: None)
 
     def link(self, contender: str) -> list[Row]:
         """Link and measure what was compiled under a contender; rows of ``artifacts.SHIPPED_SIZES``."""

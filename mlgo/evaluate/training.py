@@ -8,9 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import Row, RowView, provenance
 from mlgo.base.config import CompileConfig, ReplayConfig
-from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules
 from mlgo.errors import PolicyError
@@ -23,16 +21,13 @@ from mlgo.evaluate.baseline import (
 )
 from mlgo.evaluate.compiles import CompileHost, Quarantine
 from mlgo.evaluate.episodes import Read, compile_episodes
-from mlgo.evaluate.worker import CompileJob, Copies, tree_key
+from mlgo.evaluate.worker import CompileJob, Copies
 from mlgo.host.session import CompileResult
-from mlgo.host.tasks.task import get_task
-from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures import get_measure
 from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
 from mlgo.pool.records import prune
-from mlgo.pool.tree_store import ReplayStore
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:
@@ -84,45 +79,11 @@ def trace_of_languages(
     return left, build_vocabulary(features, len(vocabulary["quantiles"][0]))
 
 
-def training_origin(
-    learner: RowView,
-    toolchain: Toolchain,
-    settings: CompileConfig,
-    start: RowView,
-    corpus: Path,
-    baseline: Path,
-) -> Row:
-    """Provenance of a policy trained on compile results."""
-    return provenance(
-        **learner,
-        compile=settings.model_dump(),
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
-        **start,
-        scores_sha256=file_sha256(baseline / "scores.parquet"),
-        corpus_sha256=file_sha256(corpus / "modules.parquet"),
-    )
-
-
 def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
     """Folder of what compiles have shown, pruned to the configured size; None where the configuration turns it off."""
     if config.enabled:
         prune(folder, int(config.max_disk_gb * 1e9))
     return folder if config.enabled else None
-
-
-def open_trees(
-    folder: Path,
-    config: ReplayConfig,
-    toolchain: Toolchain,
-    task: str,
-    settings: CompileConfig,
-    copies: Copies | None = None,
-) -> ReplayStore | None:
-    """Response trees in a folder, pruned to the configured size; None where the configuration turns them off."""
-    known = known_compiles(folder, config)
-    return None if known is None else ReplayStore(known, tree_key(toolchain, get_task(task), settings, copies))
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

@@ -19,15 +19,14 @@ from mlgo.evaluate.baseline import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.training import (
     candidate_rewards,
+    known_compiles,
     load_start,
     needed_copies,
-    open_trees,
     sample_episodes,
     trace_of_languages,
     training_modules,
-    training_origin,
 )
-from mlgo.evaluate.worker import Copies
+from mlgo.evaluate.worker import Copies, tree_key
 from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import get_task
@@ -143,8 +142,8 @@ class ModuleContext(TrainContext[ScoredModule]):
     @cached_property
     def trees(self) -> ReplayStore | None:
         """Compiles that are known; None where the configuration turns them off."""
-        replay, folder = self.section("replay", ReplayConfig), self.shared / "replay"
-        return open_trees(folder, replay, self.toolchain, self.task, self.compile, self._copies)
+        known, task = known_compiles(self.shared / "replay", self.section("replay", ReplayConfig)), get_task(self.task)
+        return None if known is None else ReplayStore(known, tree_key(self.toolchain, task, self.compile, self._copies))
 
     @cached_property
     def _copies(self) -> Copies | None:
@@ -161,7 +160,16 @@ class ModuleContext(TrainContext[ScoredModule]):
             hashes = {"start_sha256": file_sha256(self.order.start / "weights.npy"), **hashes}
         if not self.compiles:
             return provenance(**learner, compiler=read_provenance(self._trace_path).get("compiler"), **hashes)
-        return training_origin(learner, self.toolchain, self.compile, hashes, self.corpus, self.baseline)
+        return provenance(
+            **learner,
+            compile=self.compile.model_dump(),
+            compiler=self.toolchain.name,
+            compiler_sha256=self.toolchain.sha256,
+            target=self.toolchain.target,
+            **hashes,
+            scores_sha256=file_sha256(self.baseline / "scores.parquet"),
+            corpus_sha256=file_sha256(self.corpus / "modules.parquet"),
+        )
 
     def save_policy(self, policy: Policy, folder: Path) -> None:
         save_policy(policy, folder)

@@ -28,19 +28,19 @@ from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.pool.tree_store import ReplayStore
 from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
-from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+from tests.host.test_regalloc_real import TASK
 
 SOURCES = ["matrix/lu.cpp", "lz/match.c"]
 FEATURES = (DENSITY, "is_hint", "nr_broken_hints", "liverange_size", "progress")
 
 
 @pytest.fixture(scope="module")
-def modules(optimized):  # noqa: F811
+def modules(optimized):
     return {source: optimized(source) for source in SOURCES}
 
 
 @pytest.fixture
-def store(toolchain, fast, tmp_path):  # noqa: F811
+def store(toolchain, fast, tmp_path):
     return ReplayStore(tmp_path / "trees", tree_key(toolchain, TASK, fast))
 
 
@@ -65,7 +65,7 @@ def scored(source: str) -> ScoredModule:
 
 
 @pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):  # noqa: F811
+def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):
     weights, some = candidates(6), [scored(source) for source in SOURCES]
     bitcode = {one.module.key: modules[one.module.name] for one in some}
     rewards = []
@@ -82,7 +82,7 @@ def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules,
     assert 0 < host.num_known_questions < host.num_questions
 
 
-def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, store):  # noqa: F811
+def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, modules, store):
     """Half of the functions as one policy has them, half as another: known at once, and what a compile gives."""
     one, other = LIGHTEST, FIRST_LEGAL
     source, module = SOURCES[0], modules[SOURCES[0]]
@@ -105,12 +105,7 @@ def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, m
         compile_under_advice(toolchain, TASK, module, RecordedAdvisor(answers), fast, known=turned)
 
 
-def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_advance(
-    toolchain,
-    fast,  # noqa: F811
-    modules,
-    store,
-):
+def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_advance(toolchain, fast, modules, store):
     """Observations, answers and costs, as guarded, of compiles of which more and more is known; sizes are compiled."""
     source, module = SOURCES[0], modules[SOURCES[0]]
     plain = [policy().with_weights(weights) for weights in candidates(4)]
@@ -137,7 +132,7 @@ def test_recorded_compiles_are_whole_though_known_questions_are_answered_in_adva
     assert 0 < host.num_known_questions < host.num_questions
 
 
-def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  # noqa: F811
+def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):
     """Its answer goes out at once, though it comes in one piece with the end of the function before."""
     module, advisor = modules[SOURCES[0]], LIGHTEST
     first = compile_under_advice(toolchain, TASK, module, advisor, fast, record=True)
@@ -155,7 +150,7 @@ def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):  #
         assert again.spills == first.spills
 
 
-def test_illegal_answers_are_left_to_the_guard(toolchain, fast, modules, store):  # noqa: F811
+def test_illegal_answers_are_left_to_the_guard(toolchain, fast, modules, store):
     """They would crash the compiler if they were sent ahead."""
     module, illegal = modules[SOURCES[1]], ConstantAdvisor(77)
     expected = compile_under_advice(toolchain, TASK, module, illegal, fast)
@@ -172,7 +167,7 @@ POLICY = linear_policy(TASK.name, ["use_def_density", "progress"], [-3, 0, 0, 0,
 
 
 @pytest.fixture(scope="module")
-def compiles(toolchain, fast, optimized):  # noqa: F811
+def compiles(toolchain, fast, optimized):
     """A module plain, and under a policy that explores."""
     bitcode = optimized("geometry/bvh.cpp")
     advisor = ExploringAdvisor(POLICY, 1.0, 0.0, 3)
@@ -199,7 +194,7 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
     assert function_rows(MODULE, "heuristic", None) == []  # a failed compile
 
 
-def test_evaluation_tells_functions(toolchain, fast, optimized):  # noqa: F811
+def test_evaluation_tells_functions(toolchain, fast, optimized):
     bitcode = optimized("geometry/bvh.cpp")
     result = compile_under_advice(toolchain, TASK, bitcode, POLICY, fast)
     assert result.scores["spill_cost"]

@@ -22,11 +22,6 @@ MODULE = Module("matrix", "lu.cpp", "c++", "test", "")
 
 
 @pytest.fixture(scope="module")
-def fast(settings):
-    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
-
-
-@pytest.fixture(scope="module")
 def bitcode(toolchain, fast, tmp_path_factory):
     folder = tmp_path_factory.mktemp("optimized")
     front_end, path = FrontEnd(toolchain, fast, folder, TASK), folder / "lu.bc"

@@ -19,11 +19,6 @@ TASK = get_task("regalloc-evict")
 
 
 @pytest.fixture
-def fast(settings):
-    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
-
-
-@pytest.fixture
 def front_end(toolchain, fast, zig_cache, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     return FrontEnd(toolchain, fast, zig_cache, TASK)
