@@ -18,7 +18,6 @@ from mlgo.compare.modules import (
     module_scopes,
     module_scores,
     policy_scores,
-    ratios,
     standouts,
 )
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, by_contender, by_language, compare, corrected
@@ -152,14 +151,6 @@ def test_standouts_are_ordered(world):
     assert (grown, shrunk) == (sorted(grown, reverse=True), sorted(shrunk))
     assert len(worst) == len(best) == 4
     assert all(ratio < 1.0 for ratio in shrunk)
-
-
-def test_ratios_are_ascending(world):
-    measured = table(world)
-    found = ratios(measured, "bc-s0", "test", "text_bytes")
-    assert len(found) == 12
-    assert [ratio for _, ratio in found] == sorted(ratio for _, ratio in found)
-    assert all(measured.keys[item].startswith(("drill/", "easel/")) for item, _ in found)
 
 
 def test_no_test_module_is_an_error(world):

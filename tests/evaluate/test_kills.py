@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mlgo.base.config import LOCAL_WORKERS
@@ -103,6 +104,7 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     lost = outcomes.pop(2)
     jobs.pop(2)
     assert (lost.result, lost.failure, lost.message) == (None, "worker", "its worker died with exit code -9")
+    assert np.isnan(lost.score("text_bytes"))
     assert [one.result.object_sha256 for one in outcomes] == [expected[job.module] for job in jobs]
     assert not processes_naming(str(module))
     assert scratch_folders(Path(tempfile.gettempdir())) == others

@@ -92,49 +92,41 @@ def test_a_tampered_answer_shows_at_the_next_question_that_differs(toolchain, ep
     assert ", logged " in difference
 
 
-def test_a_tampered_answer_without_observations(toolchain, episode, source):
-    answers = answers_of(episode).copy()
+@pytest.fixture
+def difference(toolchain, source):
+    """How a compile that is done again differs from the logged one."""
+    return lambda one, advisor=None: replay_episode(toolchain, one, source, advisor).difference
+
+
+def test_tampered_answers_without_observations(difference, episode):
+    answers, bare = answers_of(episode).copy(), without_observations(episode)
+    few, many = (difference(with_answers(bare, some)) for some in (answers[:-1], [*answers, 1]))
+    assert few == f"the compiler asks a question after the {len(answers) - 1} of the log"
+    assert many == f"the compiler asks only {len(answers)} of the {len(answers) + 1} questions of the log"
     answers[np.flatnonzero(answers)[-1]] = 0  # so late that nothing else is asked because of it, or a little
-    replay = replay_episode(toolchain, without_observations(with_answers(episode, answers)), source)
-    assert replay.difference
-    assert "another object file" in replay.difference or "question" in replay.difference
+    found = difference(with_answers(bare, answers))
+    assert "another object file" in found or "question" in found
 
 
-def test_answers_too_few_and_too_many(toolchain, episode, source):
-    answers = answers_of(episode)
-    bare = without_observations(episode)
-    few = replay_episode(toolchain, with_answers(bare, answers[:-1]), source)
-    assert few.difference == f"the compiler asks a question after the {len(answers) - 1} of the log"
-    many = replay_episode(toolchain, with_answers(bare, [*answers, 1]), source)
-    assert many.difference == f"the compiler asks only {len(answers)} of the {len(answers) + 1} questions of the log"
-
-
-def test_a_policy_is_held_against_the_record(toolchain, episode, source):
-    echo = EchoAdvisor(toolchain.quirks.default_slot)
-    assert not replay_episode(toolchain, episode, source, echo).difference
+def test_a_policy_is_held_against_the_record(difference, toolchain, episode):
+    assert not difference(episode, EchoAdvisor(toolchain.quirks.default_slot))
     first = int(np.flatnonzero(answers_of(episode) != 0)[0])
-    assert replay_episode(toolchain, episode, source, ConstantAdvisor(0)).difference == (
-        f"question {first}: answered 0, logged 1"
-    )
+    assert difference(episode, ConstantAdvisor(0)) == f"question {first}: answered 0, logged 1"
 
 
-def test_luck_is_replayed(toolchain, task, settings, source):
-    result = compile_under_advice(toolchain, task, source, random_inliner(Setting(3, "m", 0.5, "")), settings)
+def test_luck_is_replayed(difference, toolchain, task, settings, source):
+    lucky, unlucky = (random_inliner(Setting(seed, "m", 0.5, "")) for seed in (3, 4))
+    result = compile_under_advice(toolchain, task, source, lucky, settings)
     episode = logged(toolchain, task, settings, source, "random:3", result, told=False)
-    assert not replay_episode(toolchain, episode, source).difference
-    assert not replay_episode(toolchain, episode, source, random_inliner(Setting(3, "m", 0.5, ""))).difference
-    assert replay_episode(toolchain, episode, source, random_inliner(Setting(4, "m", 0.5, ""))).difference
+    assert [bool(difference(episode, one)) for one in (None, lucky, unlucky)] == [False, False, True]
 
 
-def test_another_object_or_other_sizes_after_the_same_answers_are_a_difference(toolchain, episode, source):
+def test_another_object_or_other_sizes_after_the_same_answers_are_a_difference(difference, episode):
     result = episode.result
     other = replace(result, object_sha256=almost(result.object_sha256))
     smaller = replace(result, scores={**result.scores, "text_bytes": result.scores["text_bytes"] - 1})
-    differences = [
-        replay_episode(toolchain, replace(episode, result=one), source).difference for one in (other, smaller)
-    ]
-    assert differences[0].startswith("same answers, but another object file: ")
-    assert "measures otherwise" in differences[1]
+    assert difference(replace(episode, result=other)).startswith("same answers, but another object file: ")
+    assert "measures otherwise" in difference(replace(episode, result=smaller))
 
 
 def test_other_compilers_are_refused(toolchain, episode, source):

@@ -27,7 +27,7 @@ from mlgo.evaluate.evaluation import evaluate_policy
 from mlgo.evaluate.shipped import EvaluationRun, Linking
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, get_task
+from mlgo.host.tasks.task import EchoAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.learn.es.loop import mean_over_common
 from mlgo.objects.measures import scores_of
@@ -282,44 +282,12 @@ def test_evaluation_with_failures(run, policy, scored):
         evaluate_policy(run, policy, PolicyName("bc", 0), both, 0.4)
 
 
-def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modules):
-    jobs = [CompileJob(key, bitcode[key], ConstantAdvisor(i % 2)) for i in range(4) for key in sorted(bitcode)]
-    with CompileHost(toolchain, "inline-size", settings, 2) as host:
-        outcomes = host.compile_all(jobs)
-    digests = {}
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        digest = outcome.result.object_sha256 if outcome.result else outcome.failure
-        assert digests.setdefault((job.module, job.advisor), digest) == digest
-    assert len(set(digests.values())) == 5  # two modules under two advisors, and the failure
-
-
 def test_a_policy_that_does_not_fit_is_the_callers_mistake(host, bitcode, modules):
     with pytest.raises(PolicyError, match="no_such"):
         bad = linear_policy("inline-size", ["no_such"], [0, 0])
         host.compile_all([CompileJob("m", bitcode[modules[0].key], bad)])
     (good,) = host.compile_all([CompileJob("m", bitcode[modules[0].key], None)])
     assert good.result is not None
-
-
-class Deadly:
-    """Kills the process it is asked in."""
-
-    def respond_to(self, header):
-        import os
-        import signal
-
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_lost_worker_is_an_outcome(toolchain, settings, bitcode, modules, leaves_nothing):
-    path = bitcode[modules[0].key]
-    jobs = [CompileJob("m", path, None), CompileJob("m", path, Deadly()), CompileJob("m", path, None)]
-    with leaves_nothing(descriptors=False), CompileHost(toolchain, "inline-size", settings, 1) as host:
-        first, lost, last = host.compile_all(jobs)
-    assert first.result.object_sha256 == last.result.object_sha256
-    assert (lost.result, lost.failure) == (None, "worker")
-    assert "-9" in lost.message
-    assert np.isnan(lost.score("text_bytes"))
 
 
 def test_shares_of_failures():

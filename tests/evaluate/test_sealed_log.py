@@ -2,16 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.evaluate.sealed_log import SealedEvaluation, log_evaluation, sealed_evaluation
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import linear_policy
 
 LOOK = SealedEvaluation("2026-01-02 03:04", "abc", "es-s0", "12", "es, seed 0", "objects", "1, f", "why | not")
 
@@ -55,10 +52,9 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path):
 
 
 def test_a_look_names_the_policy_by_its_content(tmp_path):
-    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
     origin = {"algorithm": "marginal", "seed": 3, "corpus_sha256": "c" * 64}
-    weights = np.zeros(2, np.float32)
-    save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights, origin), tmp_path / "marginal-s3")
+    policy = replace(linear_policy("inline-size", ["cost_estimate"], [0, 0]), origin=origin)
+    save_policy(policy, tmp_path / "marginal-s3")
     policy = load_policy(tmp_path / "marginal-s3")
     look = sealed_evaluation(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " first\n look ")
     assert (look.policy, look.form, look.reason) == ("marginal-s3", "whole", "first look")
