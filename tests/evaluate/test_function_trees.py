@@ -36,7 +36,7 @@ FEATURES = (DENSITY, "is_hint", "nr_broken_hints", "liverange_size", "progress")
 
 @pytest.fixture(scope="module")
 def modules(optimized):
-    return {source: optimized(source) for source in SOURCES}
+    return {source: optimized(TASK, source) for source in SOURCES}
 
 
 @pytest.fixture
@@ -169,7 +169,7 @@ POLICY = linear_policy(TASK.name, ["use_def_density", "progress"], [-3, 0, 0, 0,
 @pytest.fixture(scope="module")
 def compiles(toolchain, fast, optimized):
     """A module plain, and under a policy that explores."""
-    bitcode = optimized("geometry/bvh.cpp")
+    bitcode = optimized(TASK, "geometry/bvh.cpp")
     advisor = ExploringAdvisor(POLICY, 1.0, 0.0, 3)
     return (
         compile_plain(toolchain, bitcode, fast, task=TASK),
@@ -195,7 +195,7 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
 
 
 def test_evaluation_tells_functions(toolchain, fast, optimized):
-    bitcode = optimized("geometry/bvh.cpp")
+    bitcode = optimized(TASK, "geometry/bvh.cpp")
     result = compile_under_advice(toolchain, TASK, bitcode, POLICY, fast)
     assert result.scores["spill_cost"]
     one = ScoredModule(MODULE, scores(1, 1, 1, 1.0), result.num_questions)
