@@ -30,7 +30,8 @@ from mlgo.pool.records import frame, read_records
 from mlgo.pool.tree_store import MAGIC, ReplayStore
 from tests.cli.conftest import REPOSITORY
 from tests.fakes.collection import make_collection
-from tests.host.test_regalloc_real import TASK, fast, optimized  # noqa: F401
+from tests.host.conftest import optimized  # noqa: F401
+from tests.host.test_regalloc_real import TASK, fast  # noqa: F401
 from tests.pool.test_tree_merge import KEY
 from tests.pool.toy_trees import result
 
@@ -59,7 +60,7 @@ def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
     folder = tmp_path_factory.mktemp("work")
     (folder / "bitcode").mkdir()
     module = folder / "bitcode" / f"{MODULE}.bc"
-    shutil.copy(optimized("matrix/lu.cpp"), module)
+    shutil.copy(optimized(TASK, "matrix/lu.cpp"), module)
     settings = load_config(REPOSITORY / "config/config.yaml", PRESET).compile
     store = ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings))
     jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LIGHTEST, FIRST_LEGAL)]
@@ -80,7 +81,7 @@ def test_stats_and_verify(mlgo, work):
 def test_verify_finds_a_tree_of_another_module(mlgo, work, optimized, tmp_path):  # noqa: F811
     other = tmp_path / "work"
     shutil.copytree(work, other)
-    shutil.copy(optimized("lz/match.c"), other / "bitcode" / f"{MODULE}.bc")
+    shutil.copy(optimized(TASK, "lz/match.c"), other / "bitcode" / f"{MODULE}.bc")
     run = mlgo("replay", "verify", "--work", other, "--preset", PRESET)
     assert run.returncode == 1
     assert "context 0 is" in run.stdout
