@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +36,10 @@ def without_bitcode(row: RowView) -> Source:
 
 
 def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list[str]]) -> list[Row]:
-    """Make the manifest of a corpus.
+    """Rows of ``artifacts.MODULES``, one per source, by split, project and path.
 
     A module whose IR equals that of an earlier one (splits in the order train, validation, test, then by name) is
     skipped as a duplicate. Functions are shared when a body occurs in more than one split.
-
-    Returns:
-        Rows of ``artifacts.MODULES``, one per source, by split, project and path.
     """
     rows: list[tuple[str, Source]] = []
     seen: dict[str, str] = {}
@@ -56,23 +53,17 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
                     seen[key] = f"{project}/{source['module']}"
                 rows.append((split, source))
     _check_every_split_has_modules(rows, splits)
-    homes = _splits_of_bodies(rows)
-    return [_manifest_row(split, source, homes) for split, source in rows]
+    bodies: dict[str, set[int]] = {split: set() for split in SPLITS}
+    for split, source in rows:
+        if not source["skip_reason"]:
+            bodies[split].update(source["function_hashes"].tolist())
+    return [_manifest_row(split, source, list(bodies.values())) for split, source in rows]
 
 
 def assemble_programs(
     projects: Mapping[str, Sequence[Source]], programs: Mapping[str, pa.Table], manifest: list[Row]
 ) -> list[Row]:
-    """List the linked files of a corpus.
-
-    Args:
-        projects: sources by project.
-        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT`` by project.
-        manifest: what `assemble` made of the projects.
-
-    Returns:
-        Rows of ``artifacts.PROGRAMS_OF_CORPUS``, by split, project and as the project lists them.
-    """
+    """Rows of ``artifacts.PROGRAMS_OF_CORPUS`` of the sources and programs of each project."""
     splits = {row["project"]: row["split"] for row in manifest}
     left_out: dict[str, set[str]] = {}
     for row in manifest:
@@ -80,45 +71,33 @@ def assemble_programs(
             left_out.setdefault(row["project"], set()).add(row["module"])
     rows = []
     for project, split in splits.items():
-        duplicates = _duplicates(projects[project], left_out.get(project, set()))
+        duplicates = {
+            source["module"]: {name: source[name] for name in ("module", "language", "bitcode_sha256")}
+            for source in projects[project]
+            if source["module"] in left_out.get(project, set())
+        }
         for program in programs[project].to_pylist():
             names = {name: True for part in program["parts"] for name in part["modules"] if name in duplicates}
             rows.append({**program, "split": split, "duplicates": [duplicates[name] for name in names]})
     return rows
 
 
-def _duplicates(project: Sequence[Source], names: set[str]) -> dict[str, dict[str, str]]:
-    """Column ``duplicates`` of ``artifacts.PROGRAMS_OF_CORPUS``, by name of the source."""
-    columns = ("module", "language", "bitcode_sha256")
-    return {
-        source["module"]: {name: source[name] for name in columns} for source in project if source["module"] in names
-    }
-
-
 def shared_bodies(projects: Mapping[str, Sequence[Source]], manifest: list[Row]) -> dict[str, dict[str, int]]:
-    """Count the distinct function bodies that two splits share, for each pair of splits.
-
-    Returns:
-        ``{"train/test": {"bodies": ..., "instructions": ...}, ...}``; instructions of one copy of each body.
-    """
+    """Distinct function bodies that two splits share, and instructions of one copy of each, by ``train/test`` etc."""
     taken = {(row["project"], row["module"]): row["split"] for row in manifest if not row["skip_reason"]}
     bodies: dict[str, dict[int, int]] = {split: {} for split in SPLITS}
     for sources in projects.values():
         for row in sources:
             split = taken.get((row["project"], row["module"]))
             if split is not None:
-                bodies[split].update(_bodies(row))
+                lengths = zip(row["function_hashes"].tolist(), row["function_sizes"].tolist(), strict=True)
+                bodies[split].update(lengths)
     pairs = [(a, b) for i, a in enumerate(SPLITS) for b in SPLITS[i + 1 :]]
     shared = {f"{a}/{b}": bodies[a].keys() & bodies[b].keys() for a, b in pairs}
     return {
         pair: {"bodies": len(hashes), "instructions": sum(bodies[pair.split("/")[0]][h] for h in hashes)}
         for pair, hashes in shared.items()
     }
-
-
-def _bodies(source: Source) -> Iterator[tuple[int, int]]:
-    """Hash and length of each function body."""
-    return zip(source["function_hashes"].tolist(), source["function_sizes"].tolist(), strict=True)
 
 
 def _check_every_split_has_modules(rows: list[tuple[str, Source]], splits: Mapping[str, list[str]]) -> None:
@@ -132,21 +111,11 @@ def _check_every_split_has_modules(rows: list[tuple[str, Source]], splits: Mappi
             )
 
 
-def _splits_of_bodies(rows: list[tuple[str, Source]]) -> dict[int, int]:
-    """Map each body to a bit set of the splits it occurs in."""
-    homes: dict[int, int] = {}
-    for split, source in rows:
-        if not source["skip_reason"]:
-            bit = 1 << SPLITS.index(split)
-            for body, _ in _bodies(source):
-                homes[body] = homes.get(body, 0) | bit
-    return homes
-
-
-def _manifest_row(split: str, source: Source, homes: Mapping[int, int]) -> Row:
+def _manifest_row(split: str, source: Source, bodies: Sequence[set[int]]) -> Row:
     used = not source["skip_reason"]
     sizes = np.array(source["function_sizes"] if used else [], np.int64)
-    shared = np.array([homes[body].bit_count() > 1 for body, _ in _bodies(source)] if used else [], bool)
+    hashes = source["function_hashes"].tolist() if used else []
+    shared = np.array([sum(body in of for of in bodies) > 1 for body in hashes], bool)
     return {
         "project": source["project"],
         "module": source["module"],

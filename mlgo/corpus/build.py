@@ -7,7 +7,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,25 +63,34 @@ def build_project(
     limits: BuildLimits,
     cache_dir: Path,
 ) -> list[Row]:
-    """Compile a project's sources to bitcode.
+    """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path."""
 
-    Returns:
-        A row of ``artifacts.PROJECT`` per source, failed and left-out ones with their reason, sorted by path.
-    """
+    def row(unit: SourceGroup, source: str, skip_reason: str) -> Row:
+        named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
+        return named | columns_without(skip_reason)
+
     with scratch_directory() as folder, source_folder(recipe, cache_dir, folder) as root:
         write_generated_files(recipe, root)
         sources = find_sources(recipe, root)
         chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
 
         def build(job: tuple[SourceGroup, str]) -> Row:
-            return _build_source(project, recipe, compiler, root, folder, *job)
+            unit, source = job
+            bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
+            try:
+                compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
+                return row(unit, source, "") | columns_of(compiler, bitcode)
+            except CompileError as error:
+                return row(unit, source, f"{error.kind}: {str(error).replace(f'{root}/', '')}")
+            finally:
+                bitcode.unlink(missing_ok=True)
 
         with ThreadPoolExecutor(limits.num_threads) as pool:
             built = pool.map(build, [job for job in sources if job[1] in chosen])
             progress = tqdm(built, project, len(chosen), unit="module", disable=None)
             by_source = {row["module"]: row for row in progress}
     left_out = f"sampled: the project was cut to {limits.max_modules} sources"
-    rows = [by_source.get(source) or _row(project, recipe, unit, source, left_out) for unit, source in sources]
+    rows = [by_source.get(source) or row(unit, source, left_out) for unit, source in sources]
     _check_failures(project, list(by_source.values()), limits)
     return rows
 
@@ -95,20 +104,6 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Pat
         yield copy_local(recipe, folder / "sources")
     else:
         yield unpack(fetch_sources(recipe, cache_dir), folder / "sources")
-
-
-def _build_source(
-    project: str, recipe: Recipe, compiler: FrontEnd, root: Path, folder: Path, unit: SourceGroup, source: str
-) -> Row:
-    bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
-    try:
-        compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
-        columns = columns_of(compiler, bitcode)
-    except CompileError as error:
-        return _row(project, recipe, unit, source, f"{error.kind}: {str(error).replace(str(root) + '/', '')}")
-    finally:
-        bitcode.unlink(missing_ok=True)
-    return _row(project, recipe, unit, source, "") | columns
 
 
 def columns_of(compiler: FrontEnd, bitcode: Path) -> Row:
@@ -136,11 +131,6 @@ def columns_from(compiler: FrontEnd, bitcode: Path, ir: bytes) -> Row:
         "function_hashes": functions.hashes,
         "function_sizes": functions.sizes,
     }
-
-
-def _row(project: str, recipe: Recipe, unit: SourceGroup, source: str, skip_reason: str) -> Row:
-    named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
-    return named | columns_without(skip_reason)
 
 
 def columns_without(skip_reason: str) -> Row:
@@ -212,28 +202,29 @@ def copy_local(recipe: Recipe, folder: Path) -> Path:
 
 
 def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> list[Row]:
-    """Linked files of a captured project, under the name that it has in the corpus.
+    """Rows of ``artifacts.PROGRAMS_OF_PROJECT`` of a captured project, under the name that it has in the corpus.
 
-    Returns:
-        Rows of ``artifacts.PROGRAMS_OF_PROJECT``. Sources that are no modules, as they were skipped or sampled away,
-        are among the foreign inputs.
+    Sources that are no modules, as they were skipped or sampled away, are among the foreign inputs.
     """
-    modules = _modules(rows)
-    programs = read_table(captured / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
-    return [_restricted(program, modules) | {"project": project} for program in programs]
+    modules = {row["module"] for row in rows if not row["skip_reason"]}
+    programs = []
+    for program in read_table(captured / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist():
+        parts = [part | {"modules": [name for name in part["modules"] if name in modules]} for part in program["parts"]]
+        missing = {name: True for part in program["parts"] for name in part["modules"] if name not in modules}
+        foreign = [*program["foreign"], *missing]
+        linked = [part for part in parts if part["modules"]]
+        programs.append({**program, "project": project, "parts": linked, "foreign": foreign})
+    return programs
 
 
 def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
-    """One shared object of all modules, for a project whose recipe lists sources and no link.
+    """One row of ``artifacts.PROGRAMS_OF_PROJECT``, a shared object of all modules, for a recipe that lists no link.
 
     Everything is exported and nothing is dropped. ``-Bsymbolic`` makes calls within the file direct, as a release build
     with hidden symbols does; without it each function that is called has a stub of 16 bytes.
-
-    Returns:
-        One row of ``artifacts.PROGRAMS_OF_PROJECT``, or none if there is no module.
     """
     rows = list(rows)
-    modules = _modules(rows)
+    modules = [row["module"] for row in rows if not row["skip_reason"]]
     if not modules:
         return []
     return [
@@ -250,19 +241,3 @@ def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
             "entry": "",
         }
     ]
-
-
-def _modules(rows: Iterable[RowView]) -> list[str]:
-    return [row["module"] for row in rows if not row["skip_reason"]]
-
-
-def _restricted(program: RowView, modules: Collection[str]) -> Row:
-    """The program without what is not among the modules."""
-    kept = set(modules)
-    parts = [part | {"modules": [name for name in part["modules"] if name in kept]} for part in program["parts"]]
-    missing = {name: True for part in program["parts"] for name in part["modules"] if name not in kept}
-    return {
-        **program,
-        "parts": [part for part in parts if part["modules"]],
-        "foreign": [*program["foreign"], *missing],
-    }

@@ -32,13 +32,8 @@ _SIMPLE = re.compile(r"_ZZ*L?(\d+)")  # L: internal linkage
 
 def family_of(name: str) -> str:
     """Family of a function by its symbol."""
-    name = _in_c(name)
+    if simple := _SIMPLE.match(name):  # in no class and no namespace: helpers of a header are in both languages
+        name = name[simple.end() : simple.end() + int(simple[1])]
     if _STANDARD.match(name):
         return STANDARD
     return BINDINGS if _BINDINGS.match(name) else OWN
-
-
-def _in_c(name: str) -> str:
-    """What C would call a function in no class and no namespace: the same helpers of a header are in both languages."""
-    simple = _SIMPLE.match(name)
-    return name[simple.end() : simple.end() + int(simple[1])] if simple else name

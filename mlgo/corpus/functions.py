@@ -83,16 +83,14 @@ class Reader:
     def functions(self, ir: bytes) -> Iterator[Function]:
         """Functions of a module printed as textual IR, in its order."""
         for name, body in _DEFINITION.findall(ir):
-            yield self._function(name.strip(b'"').decode(errors="replace"), body)
-
-    def _function(self, name: str, body: bytes) -> Function:
-        body = _LABEL.sub(rb"%\1", _MOST_METADATA.sub(b"", body))
-        seen: dict[bytes, int] = {}
-        registers = [seen.setdefault(one, len(seen)) for one in _REGISTER.findall(body)]
-        folded = _REGISTER.sub(b"%", body).split(b"\n")
-        lines = np.frombuffer(b"".join([self._lines.get(line) or self._line(line) for line in folded if line]), _LINE)
-        content = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
-        return Function(name, hash64(content), int(lines["instructions"].sum()), lines["word"].astype(np.uint64))
+            body = _LABEL.sub(rb"%\1", _MOST_METADATA.sub(b"", body))
+            seen: dict[bytes, int] = {}
+            registers = [seen.setdefault(one, len(seen)) for one in _REGISTER.findall(body)]
+            folded = [line for line in _REGISTER.sub(b"%", body).split(b"\n") if line]
+            lines = np.frombuffer(b"".join([self._lines.get(line) or self._line(line) for line in folded]), _LINE)
+            content = lines["exact"].tobytes() + np.array(registers, np.uint32).tobytes()
+            size, words = int(lines["instructions"].sum()), lines["word"].astype(np.uint64)
+            yield Function(name.strip(b'"').decode(errors="replace"), hash64(content), size, words)
 
     def _line(self, line: bytes) -> bytes:
         """A `_LINE`: hashes with names and constants, and without; and whether an instruction begins there."""
@@ -114,11 +112,7 @@ def hash_functions(ir: bytes) -> FunctionBodies:
 
 
 def sketches(functions: Sequence[Function]) -> np.ndarray:
-    """Sketches of functions that have `LEAST_INSTRUCTIONS` or more.
-
-    Returns:
-        uint32 [num_functions, `SKETCH`].
-    """
+    """Sketches of functions that have `LEAST_INSTRUCTIONS` or more, uint32 [num_functions, `SKETCH`]."""
     if not functions:
         return np.zeros((0, SKETCH), np.uint32)
     sequences = [_sequences(one.words) for one in functions]

@@ -83,10 +83,9 @@ Made = tuple[Row, list[Row]]
 def remake_programs(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
 ) -> tuple[list[Row], list[Row]]:
-    """Make the modules of each linked file anew.
+    """Both tables, with the modules of each linked file made anew.
 
-    Returns:
-        Both tables. Of the old modules those remain, without code, that were none before or that no linked file holds.
+    Of the old modules those remain, without code, that were none before or that no linked file holds.
     """
 
     def one(program: Row) -> Made:
@@ -120,8 +119,7 @@ _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
 def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Path, timeout_s: float) -> frozenset[str]:
     """Merge what is bitcode among the modules of a linked file, before any optimization.
 
-    Returns:
-        Names of the modules that the link takes: all but members of archives that nothing needs.
+    Returns the names of the modules that the link takes: all but members of archives that nothing needs.
     """
     with scratch_directory() as folder:
         arguments = ["--gc-sections", *MERGING, "--trace", *link_arguments(file, paths, folder)]
@@ -210,40 +208,35 @@ _RUNS_AT_START = (b".init_array", b".ctors", b".preinit_array")
 
 
 def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
-    """Merge the modules of each linked file.
-
-    Returns:
-        Both tables with the merged modules. A module has the name of its linked file; groups are counted after ``#``.
-    """
+    """Both tables with merged modules, named after their linked files; groups are counted after ``#``."""
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
         return remake_programs(rows, programs, tools, lambda file: _merged_rows(file, sources, tools, pool))
 
 
 def _merged_rows(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
+    toolchain, settings = tools.front_end.toolchain, tools.front_end.settings
     with scratch_directory() as folder:
-        return _merged_in(folder, file, sources, tools, pool)
+        taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
+        names = [name for name in file.modules if name in taken]
+        rows = [sources.rows[name] for name in names]
+        lengths = [dict(zip(row["function_hashes"], row["function_sizes"], strict=True)) for row in rows]
+        if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
+            return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
+        objects = {name: folder / f"{number}.o" for number, name in enumerate(names)}
+        list(pool.map(lambda name: stand_in(toolchain, sources.paths[name], objects[name], settings), names))
+        symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
+        groups = [
+            [names[one] for one in group] for group in partition_modules(symbols, lengths, tools.max_instructions)
+        ]
+        linked = replace(file, parts=tuple(("object", (name,)) for name in names))
 
+        def merged(number: int) -> Row:
+            bitcode = folder / f"group{number}.bc"
+            paths = objects | {name: sources.paths[name] for name in groups[number]}
+            merge(tools.linker, linked, paths, bitcode, tools.timeout_s)
+            return _merged_row(f"{file.name}#{number}", groups[number], sources, tools, bitcode)
 
-def _merged_in(folder: Path, file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
-    taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
-    names = [name for name in file.modules if name in taken]
-    rows = [sources.rows[name] for name in names]
-    lengths = [dict(zip(row["function_hashes"], row["function_sizes"], strict=True)) for row in rows]
-    if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
-        return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
-    objects = _stand_ins(names, sources, folder, tools, pool)
-    symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
-    groups = [
-        [names[number] for number in group] for group in partition_modules(symbols, lengths, tools.max_instructions)
-    ]
-    linked = replace(file, parts=tuple(("object", (name,)) for name in names))
-
-    def merged(number: int) -> Row:
-        group, bitcode = groups[number], folder / f"group{number}.bc"
-        merge(tools.linker, linked, objects | {name: sources.paths[name] for name in group}, bitcode, tools.timeout_s)
-        return _merged_row(f"{file.name}#{number}", group, sources, tools, bitcode)
-
-    return list(pool.map(merged, range(len(groups))))
+        return list(pool.map(merged, range(len(groups))))
 
 
 def _check_left(bitcode: Path, tools: Tools) -> None:
@@ -255,19 +248,6 @@ def _check_left(bitcode: Path, tools: Tools) -> None:
     names = [section_name(data, sections, number) for number in range(len(sections))]
     if not global_symbols(data)[0] and not any(name.startswith(_RUNS_AT_START) for name in names):
         raise LinkError(NOTHING_LEFT)
-
-
-def _stand_ins(
-    names: Sequence[str], sources: Sources, folder: Path, tools: Tools, pool: ThreadPoolExecutor
-) -> dict[str, Path]:
-    """An object with the symbols of each module, by name."""
-    objects = {name: folder / f"{number}.o" for number, name in enumerate(names)}
-
-    def compile_one(name: str) -> None:
-        stand_in(tools.front_end.toolchain, sources.paths[name], objects[name], tools.front_end.settings)
-
-    list(pool.map(compile_one, names))
-    return objects
 
 
 def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
@@ -296,10 +276,9 @@ class RunCheck:
 def runnable_program(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, running: RunCheck
 ) -> tuple[list[Row], list[Row]]:
-    """Merge the sources of a project to one module that is a program, and see that it runs under the heuristic.
+    """Both tables with all sources merged to one module that is a program, and runs under the heuristic.
 
-    Returns:
-        Both tables. The module's file holds what it prints and its bound, see mlgo/host/module_file.py.
+    The module's file holds what it prints and its bound, see mlgo/host/module_file.py.
     """
     executable = [{**program, "kind": "program", "program": program["project"], "options": []} for program in programs]
     merged, linked = whole_programs(rows, executable, replace(tools, max_instructions=sys.maxsize))
@@ -376,11 +355,9 @@ def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
 def thin_link(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], folder: Path, timeout_s: float
 ) -> dict[str, tuple[Path, Path]]:
-    """Decide what each module of a linked file imports.
+    """Bitcode after the import and its index, by name of the module, in the order of linking.
 
-    Returns:
-        Bitcode after the import and its index, by name of the module, in the order of linking; members of archives that
-        nothing needs are missing.
+    Members of archives that nothing needs are missing.
     """
     # The index holds the names of objects as the link has them. With numbers it is the same in every folder.
     paths = {name: Path(f"{number}.o") for number, name in enumerate(file.modules)}

@@ -4,11 +4,11 @@ import re
 import shutil
 import sysconfig
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, Field
 
-from mlgo.base.config import read_yaml
+from mlgo.base.config import Section, parse_section, read_yaml
 from mlgo.base.names import Language
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
@@ -29,8 +29,8 @@ EXPECTED = "expected.txt"
 RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
 
-class _RecipePart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+class _RecipePart(Section, BaseModel):
+    """Checked as sections of the configuration are."""
 
 
 def _allowed(options: list[str]) -> list[str]:
@@ -143,12 +143,11 @@ def load_recipe(path: Path) -> Recipe:
     """
     values = read_yaml(path)
     if isinstance(values, dict) and "base" in values:
-        values = _based(dict(values))
-    try:
-        recipe = Recipe.model_validate(values)
-    except ValidationError as error:
-        mistakes = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        raise ConfigError(f"{path}: {mistakes}") from None
+        own = {name: value for name, value in values.items() if name != "base"}
+        base = read_yaml(Path(str(values["base"])))
+        units = [unit for unit in base.get("units", []) if not unit.get("python")]
+        values = {**base, **own, "units": [*units, *own.get("units", [])]}
+    recipe = parse_section(Recipe, values, str(path))
     origins = (recipe.version, recipe.path, recipe.captured)
     if sum(one is not None for one in origins) != 1 or (recipe.version is None) != (recipe.sha256 is None):
         raise ConfigError(f"{path}: give one of version with sha256 of a source distribution, path, and captured")
@@ -160,12 +159,6 @@ def load_recipe(path: Path) -> Recipe:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
             raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")
     return recipe
-
-
-def _based(values: dict[str, Any]) -> dict[str, Any]:
-    base = read_yaml(Path(str(values.pop("base"))))
-    units = [unit for unit in base.get("units", []) if not unit.get("python")]
-    return {**base, **values, "units": [*units, *values.get("units", [])]}
 
 
 def write_generated_files(recipe: Recipe, root: Path) -> None:

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,14 +30,7 @@ Printer = Callable[[Path, Path], None]
 def project_bodies(
     printer: Printer, modules: Sequence[Module], bitcode: Mapping[str, Path], kept: Path, num_threads: int = 1
 ) -> pa.Table:
-    """Read the functions of a project's modules, or take what an earlier call has kept.
-
-    Returns:
-        A row of ``artifacts.BODIES`` for each function of each module, in their order.
-
-    Raises:
-        CompileError: a module cannot be read.
-    """
+    """Rows of ``artifacts.BODIES``, one for each function of each module in order; kept from an earlier call."""
     content = content_hash([VERSION, [(module.project, module.name, module.sha256) for module in modules]])
     path = kept / f"{content}.parquet"
     try:
@@ -72,27 +64,19 @@ def read_bodies(
 
 def body_table(modules: Iterable[tuple[Module, Sequence[Function]]]) -> pa.Table:
     """Rows of ``artifacts.BODIES``."""
-    columns: dict[str, list[Any]] = {name: [] for name in BODIES.names}
+    rows = []
     for module, functions in modules:
         families = [family_of(one.name) for one in functions]
         long = [at for at, one in enumerate(functions) if one.size >= LEAST_INSTRUCTIONS and families[at] == OWN]
-        rows = dict(zip(long, sketches([functions[at] for at in long]), strict=True))
-        columns["project"] += [module.project] * len(functions)
-        columns["module"] += [module.name] * len(functions)
-        columns["function"] += [one.name for one in functions]
-        columns["family"] += families
-        columns["body"] += [one.body for one in functions]
-        columns["instructions"] += [one.size for one in functions]
-        columns["sketch"] += [rows[at].astype("<u4").tobytes() if at in rows else None for at in range(len(functions))]
-    return pa.table(columns, schema=BODIES.remove_metadata())
+        of_long = dict(zip(long, sketches([functions[at] for at in long]).astype("<u4"), strict=True))
+        for at, one in enumerate(functions):
+            sketch = of_long[at].tobytes() if at in of_long else None
+            rows.append((module.project, module.name, one.name, families[at], one.body, one.size, sketch))
+    return pa.Table.from_pylist([dict(zip(BODIES.names, row, strict=True)) for row in rows], BODIES.remove_metadata())
 
 
 def sketch_array(bodies: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Sketches of the rows that have one.
-
-    Returns:
-        Numbers of these rows, int64 [num], and sketches, uint32 [num, `SKETCH`].
-    """
+    """Numbers of the rows that have a sketch, int64 [num], and the sketches, uint32 [num, `SKETCH`]."""
     column = bodies["sketch"].combine_chunks()
     rows = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
     data = b"".join(one.as_py() for one in column.drop_null())
@@ -166,16 +150,10 @@ class SeenBodies:
         ]
 
     def nearest(self, sketches: np.ndarray) -> np.ndarray:
-        """Find a body that is nearly the same.
+        """Place in `sketches` of a body that is nearly the same as each of some, uint32 [num, SKETCH]; -1 without one.
 
         Sketches that have `_ROWS` numbers of the same places in common are compared in full (locality-sensitive
         hashing): at a similarity of 0.6, 99 of 100 pairs are found, and nearly all above.
-
-        Args:
-            sketches: uint32 [num, SKETCH].
-
-        Returns:
-            The first that is found to be similar, as place in `sketches`; -1 without one; int64 [num].
         """
         own, back = np.unique(sketches, axis=0, return_inverse=True)
         found = np.full(len(own), -1)
@@ -191,17 +169,9 @@ class SeenBodies:
 
 
 def shares(bodies: pa.Table, kinds: np.ndarray) -> dict[str, int]:
-    """Instructions of a project by kind; of several copies of a function one counts, as in a linked file.
-
-    Args:
-        bodies: ``artifacts.BODIES``.
-        kinds: what `SeenBodies.kinds` gives for it, int8 [num_rows].
-    """
-    first: dict[tuple[str, str, int], int] = {}
-    copies = zip(*(bodies[name].to_pylist() for name in ("project", "function", "body")), strict=True)
-    for row, copy in enumerate(copies):
-        first.setdefault(copy, row)
-    once = np.array(list(first.values()), np.int64)
+    """Instructions of a project by kind; of several copies of a function one counts, as in a linked file."""
+    numbered = bodies.append_column("row", pa.array(np.arange(bodies.num_rows)))
+    once = numbered.group_by(["project", "function", "body"]).aggregate([("row", "min")])["row_min"].to_numpy()
     sizes = bodies["instructions"].to_numpy()[once]
     totals = np.bincount(kinds[once], weights=sizes, minlength=len(KINDS))
     return {kind: int(total) for kind, total in zip(KINDS, totals, strict=True)}
@@ -227,11 +197,9 @@ def load_kinds(corpus_dir: Path) -> dict[str, dict[str, str]]:
 
 
 def kind_of(symbol: str, kinds: Mapping[str, str]) -> str:
-    """Kind of a function of an object; empty for one that the compiler has made up.
+    """Kind of a function of an object by the kinds in its module; empty for one that the compiler has made up.
 
-    Args:
-        symbol: its name. The compiler makes parts and copies of functions, whose names go on after a dot.
-        kinds: of the functions of its module before optimization, by symbol.
+    The compiler makes parts and copies of functions, whose names go on after a dot.
     """
     while symbol not in kinds and "." in symbol:
         symbol = symbol.rpartition(".")[0]

@@ -124,11 +124,7 @@ def project_programs(rows: Iterable[RowView], modules: Iterable[Module]) -> list
 
 
 def unpack_project(path: Path, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
-    """Modules of one project's table, all of them as of split ``test``, and their files; a few are in memory at a time.
-
-    Returns:
-        Modules in the order of the table, and files by module key.
-    """
+    """Modules of one project's table, all as of split ``test``, and their files by key; few are in memory at a time."""
     columns = ["project", "module", "language", "skip_reason", "bitcode"]
     modules, files = unpack_rows(table_rows(path, PROJECT, columns), "test", bitcode_dir)
     if not modules:
@@ -199,11 +195,7 @@ def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:
 
 
 def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Path) -> dict[str, Path]:
-    """Make sure that each module lies as a file in ``bitcode_dir``, named by its hash.
-
-    Returns:
-        Path by module key.
-    """
+    """Path by module key; each module lies as a file in ``bitcode_dir``, named by its hash."""
     modules = list(modules)
     paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}
     missing = {module.project: True for module in modules if not paths[module.key].exists()}

@@ -37,12 +37,8 @@ def test_a_good_recipe(load):
     recipe = load()
     assert (recipe.name, recipe.version, recipe.license, recipe.path) == ("thing", "1.0", "MIT", None)
     assert recipe.units[0].arguments() == ["-std=c11"]
-
-
-def test_arguments_of_a_unit(load):
-    recipe = load(
-        units=unit(include=["inc", "src"], defines={"NDEBUG": None, "N": 3, "S": '"a b"', "E": ""}, flags=["-pthread"])
-    )
+    defines = {"NDEBUG": None, "N": 3, "S": '"a b"', "E": ""}
+    recipe = load(units=unit(include=["inc", "src"], defines=defines, flags=["-pthread"]))
     expected = ["-std=c11", "-Iinc", "-Isrc", "-DNDEBUG", "-DN=3", '-DS="a b"', "-DE=", "-pthread"]
     assert recipe.units[0].arguments() == expected
 
@@ -109,6 +105,10 @@ def test_no_headers_of_python(load, tmp_path, monkeypatch):
         ({"files": [{"path": "../x.h", "content": ""}]}, "relative path inside"),
         ({"files": [{"path": "x.h", "copy": "../y"}]}, "relative path inside"),
         ({"files": [{"path": "x.h", "template": "/y"}]}, "relative path inside"),
+        (
+            {"units": unit(flags=["-pthread", "-fplugin=x"])},
+            r"units\.0\.flags: .*compiler option -fplugin=x can make the compiler",
+        ),
         ({"files": [{"path": "x.h"}]}, "exactly one of content, template and copy"),
         ({"files": [{"path": "x.h", "content": "", "copy": "y"}]}, "exactly one of content, template and copy"),
     ],
@@ -233,11 +233,6 @@ def test_a_source_in_two_units(load, tree):
         find_sources(load(units=units), tree)
     units[0] = units[0] | {"exclude": ["src/a.c"]}
     assert found(load(units=units), tree) == ["src/a.c", "src/b.c", "src/skip_me.c"]
-
-
-def test_flags_that_load_other_code_are_refused(load):
-    with pytest.raises(ConfigError, match=r"units\.0\.flags: .*compiler option -fplugin=x can make the compiler"):
-        load(units=unit(flags=["-pthread", "-fplugin=x"]))
 
 
 def test_a_glob_without_a_match(load, tree):

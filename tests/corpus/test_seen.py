@@ -23,24 +23,18 @@ from mlgo.corpus.store import Module
 from mlgo.errors import CompilerExit
 
 WALK = """
+struct point { int x; long y; }; int puts(const char *);
 long walk(struct point *p, int n) {
   long sum = 3;
   for (int i = 0; i < n; i++) { if (p[i].x > LIMIT) puts("far"); sum += p[i].y * 5; }
   return sum;
 }
-"""
-TRAINED = (
-    "struct point { int x; long y; }; int puts(const char *);\n"
-    + WALK.replace("LIMIT", "17")
-    + """
 int half(int x) { return x / 2; }
 """
-)
+TRAINED = WALK.replace("LIMIT", "17")
 TESTED = (
-    "struct point { int x; long y; }; int puts(const char *);\n"
-    + WALK.replace("LIMIT", "5")
+    WALK.replace("LIMIT", "5")
     + """
-int half(int x) { return x / 2; }
 int third(int x) { return x / 3; }
 int other(int *p, int n) { while (n-- > 0 && p[n]) p[n] ^= p[n - 1] >> 2; return n ? p[0] : p[1]; }
 """
@@ -71,13 +65,7 @@ def test_kinds_by_hand(bodies):
     # int half(int x): alloca, store, load, sdiv, ret.
     assert (sizes["half"], sizes["third"]) == (5, 5)
     total = shares(tested, kinds)
-    assert total == {
-        UNSEEN: 5 + sizes["other"],
-        NEAR: sizes["walk"],
-        EXACT: 5,
-        "standard": 0,
-        "bindings": 0,
-    }
+    assert total == {UNSEEN: 5 + sizes["other"], NEAR: sizes["walk"], EXACT: 5, "standard": 0, "bindings": 0}
     assert seen_share(total) == (5 + sizes["walk"]) / sum(total.values())
     assert [(one["function"], one["like"]) for one in seen.longest(tested, kinds, 9)] == [
         ("walk", "trained/0: walk"),
@@ -134,12 +122,7 @@ def test_a_module_that_is_no_bitcode(front_end, tmp_path):
 
 
 def table(sketches):
-    columns = {
-        "project": "p",
-        "module": "m",
-        "family": "own",
-        "instructions": 20,
-    }
+    columns = {"project": "p", "module": "m", "family": "own", "instructions": 20}
     rows = [
         columns | {"function": f"f{number}", "body": number, "sketch": np.array(sketch, "<u4").tobytes()}
         for number, sketch in enumerate(sketches)

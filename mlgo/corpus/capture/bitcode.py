@@ -65,11 +65,7 @@ def is_bitcode(start: bytes) -> bool:
 
 
 def find_modules(data: bytes) -> list[tuple[int, int]]:
-    """Modules that stand one after another, as linkers join sections.
-
-    Returns:
-        Offset and size of each in bytes; a wrapper belongs to its module.
-    """
+    """Offset and size in bytes of modules, wrappers included, that stand one after another as linkers join sections."""
     found, at = [], 0
     while at < len(data):
         word = data[at : at + 4]
@@ -80,7 +76,12 @@ def find_modules(data: bytes) -> list[tuple[int, int]]:
             _, _, offset, size, _ = _WRAPPER.unpack_from(data, at)
             end = at + offset + size
         elif word == MAGIC:
-            end = _end_of_blocks(data, at + 4)
+            end = at + 4  # blocks of identification, module, and tables of strings and symbols
+            while end + 8 <= len(data):
+                head, words = struct.unpack_from("<2I", data, end)
+                if head & ((1 << _ABBREVIATION_BITS) - 1) != _ENTER_BLOCK:
+                    break
+                end += 8 + 4 * words
         else:
             raise ObjectError(f"no bitcode at byte {at:,} of {len(data):,}")
         if end > len(data) or end - at < _WRAPPER.size:
@@ -88,16 +89,6 @@ def find_modules(data: bytes) -> list[tuple[int, int]]:
         found.append((at, end - at))
         at = end
     return found
-
-
-def _end_of_blocks(data: bytes, at: int) -> int:
-    """End of the blocks of a module: identification, module, and tables of strings and symbols."""
-    while at + 8 <= len(data):
-        head, words = struct.unpack_from("<2I", data, at)
-        if head & ((1 << _ABBREVIATION_BITS) - 1) != _ENTER_BLOCK:
-            break
-        at += 8 + 4 * words
-    return at
 
 
 def made_by(bitcode: bytes) -> tuple[int, ...] | None:
@@ -142,7 +133,10 @@ class _Records:
         while self._at < 8 * len(self._data):
             kind = self._fixed(self._width)
             if kind == _ENTER_BLOCK:
-                self._skip_block()
+                self._variable(8)
+                self._variable(4)
+                at = -(-self._at // 32) * 4
+                self._at = 8 * (at + 4 + 4 * int.from_bytes(self._data[at : at + 4], "little"))
             elif kind == _UNABBREVIATED:
                 code, length = self._variable(6), self._variable(6)
                 values = [self._variable(6) for _ in range(min(length, 8 * len(self._data) - self._at))]
@@ -151,12 +145,6 @@ class _Records:
             else:
                 break
         return ""
-
-    def _skip_block(self) -> None:
-        self._variable(8)
-        self._variable(4)
-        at = -(-self._at // 32) * 4
-        self._at = 8 * (at + 4 + 4 * int.from_bytes(self._data[at : at + 4], "little"))
 
     def _fixed(self, width: int) -> int:
         at = self._at // 8
@@ -257,7 +245,8 @@ def _of_slice(data: bytes, start: int, sections: list["lief.Section"]) -> Iterat
     ]
     if not modules:
         return
-    each = _commands(commands)
+    begins = [number for number, word in enumerate(commands) if word == "-cc1"]
+    each = [tuple(commands[begin:end]) for begin, end in pairwise([*begins, len(commands)])]
     if "-disable-llvm-passes" in commands:
         raise ObjectError(
             "its bitcode is from after optimization (-fembed-bitcode); compile with -Xclang -fembed-bitcode=all"
@@ -266,12 +255,6 @@ def _of_slice(data: bytes, start: int, sections: list["lief.Section"]) -> Iterat
         raise ObjectError(f"it holds {len(modules)} modules and {len(each)} commands; give the objects it was made of")
     for number, (offset, size) in enumerate(modules):
         yield Embedded(offset, size, each[number] if each else ())
-
-
-def _commands(words: list[str]) -> list[tuple[str, ...]]:
-    """Commands that stand one after another; each begins with ``-cc1``."""
-    begins = [number for number, word in enumerate(words) if word == "-cc1"]
-    return [tuple(words[begin:end]) for begin, end in pairwise([*begins, len(words)])]
 
 
 def _content(data: bytes, start: int, section: "lief.Section") -> bytes:

@@ -70,13 +70,9 @@ class Build:
 
 
 def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
-    """Put the steps of a build together.
+    """Put the steps of a build, in the order of time, together; names are relative to its root.
 
     A file that is made again replaces what it was before, but what was linked with it keeps it.
-
-    Args:
-        calls: in the order of time; what is already known of a call may stand in its place.
-        root: folder that names are relative to.
     """
     compiles: list[CompileStep] = []
     held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it
@@ -103,10 +99,8 @@ def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
             else:
                 links.pop(step.output, None)
                 inputs = [path for path in _with_libraries(step, archives) if path != step.output]
-                links[step.output] = (
-                    step,
-                    [(path, list(held.get(original_archive(path, archives), []))) for path in inputs],
-                )
+                numbers = [list(held.get(original_archive(path, archives), [])) for path in inputs]
+                links[step.output] = step, list(zip(inputs, numbers, strict=True))
     last = {one.output: number for number, one in enumerate(compiles)}
     linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
     wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
@@ -219,11 +213,7 @@ class Relink:
     _members: dict[Path, list[Path]] = field(default_factory=dict)
 
     def run(self, calls: Iterable[ToolInvocation], build: Build) -> dict[str, Path]:
-        """Link the programs of a build.
-
-        Raises:
-            LinkError: a tool of the build refuses.
-        """
+        """Link the programs of a build; `LinkError` where one of its tools refuses."""
         names = {unit.compile: unit.name for unit in build.units}
         programs = {program.link: program.name for program in build.programs}
         for call in calls:
@@ -255,7 +245,10 @@ class Relink:
         program = shlex.split(call.program)
         own = len(tool_and_options(program)[1])  # which stand in front of the expanded ones again
         words = [self._word(word, call.folder, step, sources) for word in expanded(call)[own:]]
-        self._run([*program, *_with_output(words, target)], call.folder)
+        outputs = {place for place, word in enumerate(words) if word.startswith("-o")}
+        outputs |= {place + 1 for place in outputs if words[place] == "-o"}
+        rest = [word for place, word in enumerate(words) if place not in outputs]
+        self._run([*program, *rest, "-o", str(target)], call.folder)
         self._made[step.output] = target
 
     def _word(self, word: str, folder: Path, link: LinkStep, sources: Mapping[str, Path]) -> str:
@@ -263,7 +256,7 @@ class Relink:
         if word.startswith("-Wl,"):
             return ",".join([self._word(part, folder, link, sources) for part in word.split(",")])
         if word.startswith("-l"):
-            found = (self._of(place / f"lib{word[2:]}.a") for place in link.library_folders)
+            found = (self._of(folder / f"lib{word[2:]}.a") for folder in link.library_folders)
             return next((str(path) for path in found if path is not None), word)
         path = self._of(sources.get(word) or (folder / word).resolve())
         return word if path is None else str(path)
@@ -278,15 +271,3 @@ class Relink:
 
     def _run(self, command: Sequence[str], folder: Path) -> None:
         run_linker(command, self.timeout_s, cwd=folder, env=zig_environment(self.cache_dir))
-
-
-def _with_output(words: Sequence[str], target: Path) -> list[str]:
-    """A link's words with another output."""
-    found: list[str] = []
-    rest = iter(words)
-    for word in rest:
-        if word == "-o":
-            next(rest, None)
-        elif not (word.startswith("-o") and len(word) > len("-o")):
-            found.append(word)
-    return [*found, "-o", str(target)]

@@ -97,8 +97,14 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
         return
-    for step in _linker(call.folder, arguments) if call.tool == "ld" else _compiler(call, arguments):
-        yield replace(step, problem=call.problem) if call.problem else step
+    if call.tool != "ld":
+        steps = list(_compiler(call, arguments))
+    elif any(word in ("-v", "-V", "--version", "--help") for word in arguments):
+        return
+    else:
+        link = _link(call.folder, arguments, "a.out", through_compiler=False)
+        steps = [link] if link.inputs else []
+    yield from (replace(step, problem=call.problem) if call.problem else step for step in steps)
 
 
 def expanded(call: ToolInvocation) -> list[str]:
@@ -254,13 +260,6 @@ def _linker_words(words: Sequence[str], through_compiler: bool) -> Iterator[tupl
             yield word, next(rest, "")
         else:
             yield word, ""
-
-
-def _linker(folder: Path, arguments: Sequence[str]) -> Iterator[LinkStep]:
-    if not any(word in ("-v", "-V", "--version", "--help") for word in arguments):
-        link = _link(folder, arguments, "a.out", through_compiler=False)
-        if link.inputs:
-            yield link
 
 
 def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:

@@ -258,11 +258,7 @@ def is_cmake(folder: Path) -> bool:
 
 
 def read_cmake(folder: Path, root: Path | None = None) -> Build:
-    """Read the reply of CMake's file API; where there is none, the question is written into the folder.
-
-    Args:
-        root: folder that names are relative to; by default that of the project.
-    """
+    """Read the reply of CMake's file API; where there is none, the question is written into the folder."""
     reply = folder / _API / "reply"
     indexes = sorted(path.name for path in reply.glob("index-*.json"))
     if not indexes:

@@ -112,15 +112,9 @@ exec {program_words} "$@"
 
 
 def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> int:
-    """Run a build whose calls are recorded in ``folder/records``.
+    """Run a build whose calls are recorded in ``folder/records``; wrappers in it are replaced, records are kept.
 
-    Args:
-        command: program and arguments of the build.
-        folder: for wrappers and records. Wrappers of earlier builds in it are replaced, records are kept.
-        environment: of the build, apart from what wrappers need.
-
-    Returns:
-        Exit status of the build, negative where a signal ended it.
+    Returns its exit status, negative where a signal ended it.
     """
     (folder / RECORDS).mkdir(parents=True, exist_ok=True)
     wrapped = wrap_tools(folder, environment)
@@ -142,7 +136,12 @@ def wrap_tools(
     tools = folder / "tools"
     shutil.rmtree(tools, ignore_errors=True)
     tools.mkdir(parents=True)
-    found = _tools_on(path)
+    found: dict[str, tuple[Tool, Sequence[str]]] = {}  # by name; the first on the path counts
+    for place in map(Path, filter(None, path.split(os.pathsep))):
+        for file in sorted(place.iterdir()) if place.is_dir() else ():
+            kind = tool_called(file.name)
+            if kind is not None and file.name not in found and os.access(file, os.X_OK):
+                found[file.name] = kind, [str(file)]
     for name, words in (commands or {}).items():
         if (kind := tool_called(name)) is not None:
             found[name] = kind, words
@@ -160,17 +159,6 @@ def wrap_tools(
             _write_wrapper(wrapper, tool, [program, *words[1:]], path, folder)
             named[variable] = str(wrapper.absolute())
     return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
-
-
-def _tools_on(path: str) -> dict[str, tuple[Tool, Sequence[str]]]:
-    """Tools on a search path, by name; the first of a name counts."""
-    found: dict[str, tuple[Tool, Sequence[str]]] = {}
-    for folder in map(Path, filter(None, path.split(os.pathsep))):
-        for file in sorted(folder.iterdir()) if folder.is_dir() else ():
-            tool = tool_called(file.name)
-            if tool is not None and file.name not in found and os.access(file, os.X_OK):
-                found[file.name] = tool, [str(file)]
-    return found
 
 
 def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path) -> None:

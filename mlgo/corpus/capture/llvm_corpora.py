@@ -11,7 +11,7 @@ options around its bitcode, so a corpus that is read again gives the same bytes.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -102,17 +102,10 @@ class Exporter:
     def write(
         self, folder: Path, modules: Iterable[tuple[str, bytes]], done: Callable[[], object] = lambda: None
     ) -> int:
-        """Write modules, given as name and file; one is in memory at a time.
+        """Write modules, given as name and file, to a new folder, and return their number; one is in memory at a time.
 
-        The description comes last, so a folder without one is not whole.
-
-        Args:
-            folder: of the corpus; it must be empty, or not there.
-            modules: names may be absolute or hold ``..``; in the corpus they lie beneath the folder.
-            done: called after each.
-
-        Returns:
-            Number of modules.
+        Names may be absolute or hold ``..``; in the corpus they lie beneath the folder. The description comes last, so
+        a folder without one is not whole.
         """
         if folder.is_dir() and any(folder.iterdir()):
             raise CorpusError(f"{folder} is not empty; name another folder")
@@ -149,14 +142,10 @@ class Exporter:
         words = front_end_words(driver_plan(question, self.timeout_s))
         if words is None:
             raise ToolchainError(f"{self.toolchain.name} does not say how it compiles with {' '.join(options)}")
-        portable = _portable_words(words[words.index("-cc1") : -1])
-        return "".join(f"{word}\0" for word in portable).encode("utf-8", "surrogateescape")
-
-
-def _portable_words(words: list[str]) -> Iterator[str]:
-    rest = iter(words)
-    for word in rest:
-        if word in _OF_ONE_COMPILE:
-            next(rest, None)
-        elif not word.startswith(_OF_THIS_MACHINE):
-            yield word
+        portable, rest = [], iter(words[words.index("-cc1") : -1])
+        for word in rest:
+            if word in _OF_ONE_COMPILE:
+                next(rest, None)
+            elif not word.startswith(_OF_THIS_MACHINE):
+                portable.append(f"{word}\0")
+        return "".join(portable).encode("utf-8", "surrogateescape")

@@ -5,6 +5,7 @@ options are those of the build, not those of the corpus. The build's driver itse
 (``-###``), so what ``zig cc`` adds is there, too.
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -48,11 +49,8 @@ class Compiler:
 def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[Row]:
     """Rows of ``artifacts.OBJECTS_OF_BUILD``, in the order of units.
 
-    Args:
-        project: name in the corpus.
-        units: of the build.
-        ran: the build has just run its compilers. A compiler that only a database names is asked what it is if PATH
-            has it, since the database may come from others.
+    Unless the build ``ran`` just now, a compiler is asked what it is only if PATH has it: a database may come from
+    others.
     """
     last = {unit.compile.output: unit.name for unit in units}
     return [_row(project, unit, ran, last[unit.compile.output] == unit.name) for unit in units]
@@ -124,7 +122,9 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
     on_path = shutil.which(Path(one.program).name)
     known = ran or (on_path is not None and on_path == shutil.which(one.program))
     compiler = identify(one.program) if known else Compiler(one.program)
-    text, sha256, contents, missing = None, "", "", ""
+    text, sha256, contents, missing, level = None, "", "", "", ""
+    with contextlib.suppress(ConfigError):
+        level = portable(one.options).level
     words = [str(one.folder), one.source, *one.options]
     if [as_text(word) for word in words] != words:
         missing = "bytes: a path that is no UTF-8 is not kept"
@@ -152,19 +152,12 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         "source": as_text(one.source),
         "source_sha256": file_sha256(source) if source.is_file() else "",
         "options": [as_text(option) for option in one.options],
-        "level": _level(one.options),
+        "level": level,
         "text_bytes": text,
         "object_sha256": sha256,
         "contents_sha256": contents,
         "missing": missing,
     }
-
-
-def _level(options: Sequence[str]) -> str:
-    try:
-        return portable(options).level
-    except ConfigError:
-        return ""
 
 
 # What zig cc adds to clang's own options, and what a build without it does not have.

@@ -36,6 +36,7 @@ _OTHER_TOOLS = ("ranlib", "objcopy")
 _FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
 """Build systems that compile in a temporary folder unless they are given one."""
 
+_PIP = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
 _ERROR = re.compile(r"\b(?:fatal )?error:", re.IGNORECASE)
 
 _ENTRY = b"PyInit_"
@@ -78,7 +79,12 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
     environment = wrap_tools(folder, _environment(folder, how, commands), commands)
     (folder / RECORDS).mkdir(exist_ok=True)
     log = folder / "build.log"
-    run = run_bounded(_command(source, folder, how), how.timeout_s, cwd=source, env=environment, stdout=log)
+    settings = dict(how.settings)
+    if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
+        settings.setdefault("build-dir", str(source / "build"))
+    given = [f"--config-settings={name}={value}" for name, value in settings.items()]
+    command = [sys.executable, "-m", "pip", "wheel", *_PIP, *given, "-w", str(folder / "wheel"), str(source)]
+    run = run_bounded(command, how.timeout_s, cwd=source, env=environment, stdout=log)
     with log.open("a") as file:
         file.write(run.stderr)
     if run.returncode != 0:
@@ -138,15 +144,6 @@ def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
     script = folder / "exports.map"
     script.write_text(_ONLY_ENTRY)
     return replace(program, link=replace(link, version_script=script))
-
-
-def _command(source: Path, folder: Path, how: WheelBuild) -> list[str]:
-    settings = dict(how.settings)
-    if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
-        settings.setdefault("build-dir", str(source / "build"))
-    given = [f"--config-settings={name}={value}" for name, value in settings.items()]
-    options = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
-    return [sys.executable, "-m", "pip", "wheel", *options, *given, "-w", str(folder / "wheel"), str(source)]
 
 
 def _requirements(source: Path) -> set[str]:

@@ -37,9 +37,10 @@ def test_relative_folders_start_at_the_file(tmp_path):
     assert one.folder == tmp_path / "sub"
 
 
-def test_ninja_tells_of_links_too(tmp_path):
-    command = ": && /usr/bin/c++ -O3 a.o -o prog libb.a && :"
-    (link,) = steps(tmp_path, [{"directory": "/build", "command": command, "file": "a.o", "output": "prog"}])
+@pytest.mark.parametrize("command", [": && /usr/bin/c++ -O3 a.o -o prog libb.a && :", "cc @o.rsp -o prog"])
+def test_links_are_read_of_ninja_and_of_response_files_that_are_there(tmp_path, command):
+    (tmp_path / "o.rsp").write_text("a.o libb.a")
+    (link,) = steps(tmp_path, [{"directory": str(tmp_path), "command": command, "file": "a.o", "output": "prog"}])
     assert [path.name for path in link.inputs] == ["a.o", "libb.a"]
 
 
@@ -51,12 +52,6 @@ def test_actions_of_bazel(tmp_path):
     ]
     (one,) = steps(tmp_path, {"artifacts": [], "actions": actions}, tmp_path / "root")
     assert (one.folder, one.source) == (tmp_path / "root", "a.cc")
-
-
-def test_response_files_that_are_still_there(tmp_path):
-    (tmp_path / "o.rsp").write_text("a.o b.o")
-    (link,) = steps(tmp_path, [{"directory": str(tmp_path), "command": "cc @o.rsp -o prog"}])
-    assert [path.name for path in link.inputs] == ["a.o", "b.o"]
 
 
 @pytest.mark.parametrize(

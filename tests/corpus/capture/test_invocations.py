@@ -88,14 +88,16 @@ def test_paths_that_are_no_utf8(project, tmp_path):
     assert (unit.name, unit.compile.source) == (r"caf\xe9.c", name)  # tables hold text, the compiler has the bytes
 
 
-def test_a_build_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match="cannot start no-such-build: no such program"):
-        run_build(["no-such-build"], tmp_path / "out")
-
-
-def test_a_compiler_that_is_not_there(tmp_path):
-    with pytest.raises(ConfigError, match="CC=no-such-cc -O: there is no program no-such-cc"):
-        run_build([sys.executable, "-V"], tmp_path / "out", {**os.environ, "CC": "no-such-cc -O"})
+@pytest.mark.parametrize(
+    ("command", "compiler", "message"),
+    [
+        (["no-such-build"], "", "cannot start no-such-build: no such program"),
+        ([sys.executable, "-V"], "no-such-cc -O", "CC=no-such-cc -O: there is no program no-such-cc"),
+    ],
+)
+def test_programs_that_are_not_there(tmp_path, command, compiler, message):
+    with pytest.raises(ConfigError, match=message):
+        run_build(command, tmp_path / "out", {**os.environ, "CC": compiler})
 
 
 def test_a_record_that_no_wrapper_wrote(tmp_path):

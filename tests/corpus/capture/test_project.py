@@ -52,47 +52,42 @@ def extraction(front_end, tmp_path):
     return Extraction("p", "", counting, scratch, 2)
 
 
-def cut_short(folder, build, extraction, after):
-    left = iter(range(after))
+@pytest.fixture
+def parts(build, extraction, tmp_path):
+    """Parts of a capture that was cut short, in the folder `cut`."""
+    left = iter(range(36))
 
     def done():
         if next(left, None) is None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_project(folder, build, extraction, done)
-
-
-def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, tmp_path):
-    whole = write_project(tmp_path / "whole", build, extraction)
-    assert (whole.modules, list(whole.skipped)) == (NUM_SOURCES - 1, ["f007.c"])
-    assert Counting.compiled == NUM_SOURCES
-    cut_short(tmp_path / "cut", build, extraction, 36)
-    assert not (tmp_path / "cut/project.parquet").exists()
-    kept = 16 * len(list((tmp_path / "cut/parts").iterdir()))
-    assert kept >= 16
+        write_project(tmp_path / "cut", build, extraction, done)
     Counting.compiled = 0
-    assert write_project(tmp_path / "cut", build, extraction) == whole
-    assert Counting.compiled == NUM_SOURCES - kept
+    return sorted((tmp_path / "cut/parts").iterdir())
+
+
+def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, parts, tmp_path):
+    assert parts
+    assert not (tmp_path / "cut/project.parquet").exists()
+    cut = write_project(tmp_path / "cut", build, extraction)
+    assert Counting.compiled == NUM_SOURCES - 16 * len(parts)
+    Counting.compiled = 0
+    assert write_project(tmp_path / "whole", build, extraction) == cut
+    assert (cut.modules, list(cut.skipped), Counting.compiled) == (NUM_SOURCES - 1, ["f007.c"], NUM_SOURCES)
     for name in ("project.parquet", "programs.parquet"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     assert not (tmp_path / "cut/parts").exists()
 
 
-def test_parts_with_a_source_that_has_changed_are_compiled_again(build, extraction, sources, tmp_path):
-    cut_short(tmp_path / "cut", build, extraction, 36)
-    kept = 16 * len(list((tmp_path / "cut/parts").iterdir()))
+def test_parts_with_a_source_that_has_changed_are_compiled_again(build, extraction, sources, parts, tmp_path):
     (sources / "f007.c").write_text("int now_it_is;\n")
-    Counting.compiled = 0
     assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES
-    assert Counting.compiled == NUM_SOURCES - kept + 16
+    assert Counting.compiled == NUM_SOURCES - 16 * (len(parts) - 1)
 
 
-def test_parts_that_are_damaged_are_compiled_again(build, extraction, tmp_path):
-    cut_short(tmp_path / "cut", build, extraction, 36)
-    parts = sorted((tmp_path / "cut/parts").iterdir())
+def test_parts_that_are_damaged_are_compiled_again(build, extraction, parts, tmp_path):
     parts[0].write_bytes(b"damaged")
-    Counting.compiled = 0
     assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES - 1
     assert Counting.compiled == NUM_SOURCES - 16 * (len(parts) - 1)
 
@@ -104,17 +99,8 @@ def test_a_capture_that_was_killed_goes_on(build, sources, tmp_path):
         for path in sorted(sources.iterdir())
     )
     (tmp_path / "compile_commands.json").write_text(f"[{entries}]")
-    command = [
-        Path(sys.executable).with_name("mlgo"),
-        "capture",
-        "--from",
-        tmp_path / "compile_commands.json",
-        "--root",
-        sources,
-        "--name",
-        "p",
-        "-o",
-    ]
+    named = ["--from", tmp_path / "compile_commands.json", "--root", sources, "--name", "p", "-o"]
+    command = [Path(sys.executable).with_name("mlgo"), "capture", *named]
     process = subprocess.Popen([*command, tmp_path / "killed"], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("killed/parts/0*.parquet")):

@@ -5,6 +5,8 @@ import pytest
 from mlgo.corpus.build import columns_of
 from mlgo.corpus.link_time import Tools
 from mlgo.host.linker import LinkedFile
+from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.tasks.task import EchoAdvisor
 from mlgo.host.toolchain import find_linker
 
 SOURCES = {
@@ -20,13 +22,55 @@ SOURCES = {
 
 
 @pytest.fixture
-def rows(bitcode, front_end):
-    made = []
-    for name, text in SOURCES.items():
-        language = "c++" if name.endswith("cpp") else "c"
-        columns = columns_of(front_end, bitcode(text, language))
-        made.append({"project": "p", "module": name, "language": language, "licence": "MIT", **columns})
-    return made
+def made(bitcode, front_end):
+    """Makes rows of ``artifacts.PROJECT`` of sources by name."""
+
+    def make(sources):
+        rows = []
+        for name, text in sources.items():
+            language = "c++" if name.endswith("cpp") else "c"
+            named = {"project": "p", "module": name, "language": language, "licence": "MIT"}
+            rows.append(named | columns_of(front_end, bitcode(text, language)))
+        return rows
+
+    return make
+
+
+@pytest.fixture
+def rows(made):
+    return made(SOURCES)
+
+
+@pytest.fixture
+def compiled(toolchain, settings, tmp_path):
+    """Compiles the modules of rows to objects, by name."""
+
+    def compile_rows(rows):
+        objects = {}
+        for number, row in enumerate(one for one in rows if not one["skip_reason"]):
+            path = tmp_path / f"{len(list(tmp_path.iterdir()))}-{number}.bc"
+            path.write_bytes(row["bitcode"])
+            objects[row["module"]] = path.with_suffix(".o")
+            compile_plain(toolchain, path, settings, object_path=objects[row["module"]])
+        return objects
+
+    return compile_rows
+
+
+@pytest.fixture
+def echoed(toolchain, task, settings, tmp_path):
+    """Number of questions of a module, whose object is the plain one when each is answered by its echo."""
+
+    def echo(data):
+        module = tmp_path / "module.bc"
+        module.write_bytes(data)
+        plain = compile_plain(toolchain, module, settings, task=task)
+        advisor = EchoAdvisor("inlining_default")
+        found = compile_under_advice(toolchain, task, module, advisor, settings, with_heuristic_feature=True)
+        assert found.object_sha256 == plain.object_sha256
+        return found.num_questions
+
+    return echo
 
 
 def program_row(name, kind, parts, **changes):

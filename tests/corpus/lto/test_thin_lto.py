@@ -53,13 +53,8 @@ def test_its_compile_is_that_of_a_back_end(rows, module, toolchain, settings, tm
     assert global_symbols((tmp_path / "object.o").read_bytes())[0] == {b"main"}  # never_called has gone
 
 
-def test_it_asks_and_an_echo_gives_the_plain_object(module, toolchain, task, settings):
-    plain = compile_plain(toolchain, module, settings, task=task)
-    echo = compile_under_advice(
-        toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_heuristic_feature=True
-    )
-    assert echo.num_questions == 2  # the calls of used, which was imported
-    assert echo.object_sha256 == plain.object_sha256
+def test_it_asks_and_an_echo_gives_the_plain_object(module, echoed):
+    assert echoed(module.read_bytes()) == 2  # the calls of used, which was imported
 
 
 def test_a_pre_link_compile_makes_the_code_of_an_ordinary_one(sample, toolchain, task, settings, tmp_path):
@@ -76,16 +71,11 @@ def test_a_pre_link_compile_makes_the_code_of_an_ordinary_one(sample, toolchain,
     assert results[0].num_questions > 0
 
 
-def test_back_ends_link_to_less_than_sources(rows, imported, tools, toolchain, settings, tmp_path):
-    sizes = []
-    for number, (modules, program) in enumerate(((rows, PROGRAM), (imported[0], imported[1][0]))):
-        objects = {}
-        for place, row in enumerate(one for one in modules if not one["skip_reason"]):
-            path = tmp_path / f"{number}-{place}.bc"
-            path.write_bytes(row["bitcode"])
-            objects[row["module"]] = path.with_suffix(".o")
-            compile_plain(toolchain, path, settings, object_path=objects[row["module"]])
-        sizes.append(shipped_sizes(tools.linker, linked(program), objects, 60.0)["text"])
+def test_back_ends_link_to_less_than_sources(rows, imported, tools, compiled):
+    sizes = [
+        shipped_sizes(tools.linker, linked(program), compiled(modules), 60.0)["text"]
+        for modules, program in ((rows, PROGRAM), (imported[0], imported[1][0]))
+    ]
     assert 0 < sizes[1] < sizes[0]
 
 

@@ -7,32 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlgo.corpus.build import columns_of, program_of_all
+from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.host.linker import shipped_sizes
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.program import ProgramRunner, find_valgrind
-from mlgo.host.session import compile_plain, compile_under_advice
-from mlgo.host.tasks.task import EchoAdvisor
 from mlgo.objects.elf import function_code, global_symbols
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, linked, program_row
-
-
-@pytest.fixture
-def compiled(toolchain, settings, tmp_path):
-    """Compiles the modules of rows to objects, by name."""
-
-    def compile_rows(rows):
-        objects = {}
-        for number, row in enumerate(one for one in rows if not one["skip_reason"]):
-            path = tmp_path / f"{len(list(tmp_path.iterdir()))}-{number}.bc"
-            path.write_bytes(row["bitcode"])
-            objects[row["module"]] = path.with_suffix(".o")
-            compile_plain(toolchain, path, settings, object_path=objects[row["module"]])
-        return objects
-
-    return compile_rows
 
 
 def test_a_linked_file_is_one_module_that_exports_what_others_use(rows, tools, compiled, leaves_nothing):
@@ -66,19 +48,15 @@ def test_a_program_too_large_is_cut_into_groups_that_link_to_it(rows, tools, com
     assert 0 < in_groups["text"] < separate["text"]  # never_called has gone
 
 
-def test_a_copy_in_two_groups_is_code_in_one(bitcode, rows, tools, compiled, front_end):
+def test_a_copy_in_two_groups_is_code_in_one(made, tools, compiled):
     # Both sources have a copy of twin, which noinline keeps as a function.
     text = "template <int N> __attribute__((noinline)) int twin(int x) { return x * N + 1; }\nint %s(int x)"
-    first, second = (
-        (text + " { return twin<5>(x) %s; }") % ("one", ""),
-        (text + " { return twin<5>(x) %s; }") % ("two", "+ 7"),
-    )
-    made = []
-    for name, source in (("one.cpp", first), ("two.cpp", second)):
-        columns = columns_of(front_end, bitcode(source, "c++"))
-        made.append({"project": "p", "module": name, "language": "c++", "licence": "", **columns})
+    sources = {
+        f"{name}.cpp": (text + " { return twin<5>(x) %s; }") % (name, add)
+        for name, add in (("one", ""), ("two", "+ 7"))
+    }
     shared = program_row("both.so", "shared", [("object", ["one.cpp", "two.cpp"])])
-    merged, (program,) = whole_programs(made, [shared], replace(tools, max_instructions=1))
+    merged, (program,) = whole_programs(made(sources), [shared], replace(tools, max_instructions=1))
     objects = compiled(merged)
     defined = [global_symbols(objects[name].read_bytes())[0] for name in ("both.so#0", "both.so#1")]
     assert sum(b"_Z4twinILi5EEii" in names for names in defined) == 1
@@ -94,16 +72,10 @@ def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
     assert generation_of(tmp_path / "merged.bc").options == ("-fPIC",)
 
 
-def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, toolchain, task, settings, tmp_path):
+def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, echoed):
     merged, _ = whole_programs(rows, [PROGRAM], tools)
-    module = tmp_path / "prog.bc"
-    module.write_bytes(next(row["bitcode"] for row in merged if row["module"] == "bin/prog"))
-    plain = compile_plain(toolchain, module, settings, task=task)
-    echo = compile_under_advice(
-        toolchain, task, module, EchoAdvisor("inlining_default"), settings, with_heuristic_feature=True
-    )
-    assert echo.num_questions == 2  # the calls of used, now in the same module
-    assert echo.object_sha256 == plain.object_sha256
+    (data,) = (row["bitcode"] for row in merged if row["module"] == "bin/prog")
+    assert echoed(data) == 2  # the calls of used, now in the same module
 
 
 def test_programs_that_cannot_be_merged_are_rows_with_a_reason(rows, tools):
@@ -111,17 +83,14 @@ def test_programs_that_cannot_be_merged_are_rows_with_a_reason(rows, tools):
     nothing = program_row("none.so", "shared", [("object", ["used.c"])], version_script="{ local: *; };")
     merged, programs = whole_programs(rows, [without_main, nothing], tools)
     reasons = {row["module"]: row["skip_reason"] for row in merged}
-    assert (
-        reasons["tool"]
-        == reasons["none.so"]
-        == "link: " + ("nothing is left: no entry point and no export needs any of its functions")
-    )
+    nothing_left = "link: nothing is left: no entry point and no export needs any of its functions"
+    assert reasons["tool"] == reasons["none.so"] == nothing_left
     assert [program["parts"] for program in programs] == [[], []]
 
 
-def test_what_runs_at_start_stays_though_nothing_is_exported(bitcode, rows, tools, front_end):
+def test_what_runs_at_start_stays_though_nothing_is_exported(made, rows, tools):
     text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
-    rows.append({**rows[0], "module": "plugin.cpp", "language": "c++", **columns_of(front_end, bitcode(text, "c++"))})
+    rows += made({"plugin.cpp": text})
     plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], version_script="{ local: *; };")
     merged, _ = whole_programs(rows, [plugin], tools)
     assert {row["module"]: row["skip_reason"] for row in merged}["plugin.so"] == ""
@@ -157,13 +126,10 @@ def test_the_two_that_share_the_most_names_merge_first():
     assert partition_modules([A, B, C, D], bodies, 40) == [[0, 1, 2, 3]]
     assert partition_modules([A, B, C, D], bodies, 10) == [[0], [1], [2], [3]]
 
-
-def test_copies_count_once():
+    # Copies count once, and modules that share no name stay apart.
     assert partition_modules([A, B], [{1: 10}, {1: 10}], 10) == [[0, 1]]
     assert partition_modules([A, B], [{1: 10}, {2: 1}], 10) == [[0], [1]]
 
-
-def test_modules_that_share_no_name_stay_apart():
     assert partition_modules([B, D], [{1: 1}, {2: 1}], 100) == [[0], [1]]
     assert partition_modules([frozenset(), frozenset()], [{}, {}], 100) == [[0], [1]]
 
@@ -190,11 +156,8 @@ RUNNABLE = {
 
 
 @pytest.fixture
-def runnable_rows(bitcode, front_end):
-    return [
-        {"project": "p", "module": name, "language": "c", "licence": "MIT", **columns_of(front_end, bitcode(text, "c"))}
-        for name, text in RUNNABLE.items()
-    ]
+def runnable_rows(made):
+    return made(RUNNABLE)
 
 
 @pytest.fixture
