@@ -41,8 +41,8 @@ class CachedCompiler(Closing):
 
     def __init__(self, compiler: ChoiceCompiler, known: dict[str, Outcomes] | None = None) -> None:
         self._compiler = compiler
-        self._known = {unit: dict(outcomes) for unit, outcomes in (known or {}).items()}
-        self._new: dict[str, Outcomes] = {}
+        self._given = known or {}
+        self._known = {unit: dict(outcomes) for unit, outcomes in self._given.items()}
         self.num_asked = self.num_compiled = 0
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
@@ -52,7 +52,6 @@ class CachedCompiler(Closing):
         if decisions not in known:
             self.num_compiled += 1
             known[decisions] = self._compiler.compile(unit, decisions)
-            self._new.setdefault(unit, {})[decisions] = known[decisions]
         return known[decisions]
 
     def close(self) -> None:
@@ -61,8 +60,9 @@ class CachedCompiler(Closing):
 
     def learned(self, unit: str) -> Outcomes:
         """What was compiled of a unit and would come out the same again."""
-        new = self._new.get(unit, {})
-        return {key: one for key, one in new.items() if not (isinstance(one, Failed) and one.kind in _PASSING)}
+        found, given = self._known.get(unit, {}), self._given.get(unit, {})
+        passing = {key for key, one in found.items() if isinstance(one, Failed) and one.kind in _PASSING}
+        return {key: one for key, one in found.items() if key not in given and key not in passing}
 
 
 class CompileCache:

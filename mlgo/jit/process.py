@@ -67,15 +67,9 @@ def _is_number(value: object) -> bool:
 JIT_SUFFIXES = (".so", ".dll", ".dylib")
 COLLECTION_SUFFIXES = (".mc", ".mch", ".mct")
 _MAX_LINE_BYTES = 1 << 20
-_VERBOSITY = "ewminvdaq"
 _GRACE_S = 2.0
 _LONGEST_POLL_S = 1000.0
 _OPTION_PREFIXES = ("DOTNET_", "COMPlus_")
-
-
-def without_jit_options(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment from which the JIT takes no options, so that results do not depend on it."""
-    return {key: value for key, value in environment.items() if not key.startswith(_OPTION_PREFIXES)}
 
 
 @dataclass(frozen=True)
@@ -86,14 +80,12 @@ class SuperPmi:
         command: program, with whatever must stand before its own arguments.
         jit: a Checked build of the JIT.
         collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
-        verbosity: letters of ``-v``; ``q`` prints metrics alone, ``e`` fills the text of errors.
         jit_options: further options of the JIT, names without prefix; integers are read to base 16.
     """
 
     command: Sequence[str]
     jit: Path
     collection: Path
-    verbosity: str = "q"
     jit_options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -103,8 +95,6 @@ class SuperPmi:
                 raise SuperPmiError(f"{what} {path}: SuperPMI takes a file with suffix {', '.join(suffixes)}")
             if not path.is_file():
                 raise SuperPmiError(f"{what} {path} is missing")
-        if not self.verbosity or not set(self.verbosity) <= set(_VERBOSITY):
-            raise SuperPmiError(f"verbosity {self.verbosity!r}: SuperPMI knows the letters {_VERBOSITY}")
         for key, value in self.jit_options.items():
             check_option(key, value)
             if key in RESERVED:
@@ -112,7 +102,7 @@ class SuperPmi:
 
     def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
         """Start a process."""
-        command = [*self.command, str(self.jit), str(self.collection), "-v", self.verbosity]
+        command = [*self.command, str(self.jit), str(self.collection), "-v", "q"]  # metrics alone are printed
         for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
             command += ["-jitoption", "force", option]
         return LineProcess([*command, *arguments])
@@ -129,8 +119,10 @@ class LineProcess:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.returncode: int | None = None
+        # The JIT takes no options from the environment, so that results do not depend on it.
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(_OPTION_PREFIXES)}
         try:
-            self._child = Child(command, env=without_jit_options(os.environ), piped=True)
+            self._child = Child(command, env=environment, piped=True)
         except ToolchainError as error:
             raise SuperPmiError(f"{error}; is it the superpmi of a core_root folder?") from error
         assert self._child.stdin is not None

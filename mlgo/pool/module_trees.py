@@ -110,18 +110,12 @@ class ModuleTrees:
     def path_of(self, header: Header, walks: Sequence[Walk]) -> AnswerPrefix:
         """What a compile will ask that goes the same ways, one in each tree."""
         assert header.advice is not None
-        advice = header.advice.dtype
-        return AnswerPrefix(
-            tuple(
-                KnownContext(
-                    context,
-                    tuple(map(zlib.crc32, tree.observations[walk.nodes])),
-                    walk.answers.astype(advice).tobytes(),
-                    is_whole=walk.leaf is not None,
-                )
-                for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True)
-            )
-        )
+        contexts = []
+        for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True):
+            checks = tuple(map(zlib.crc32, tree.observations[walk.nodes]))
+            answers = walk.answers.astype(header.advice.dtype).tobytes()
+            contexts.append(KnownContext(context, checks, answers, is_whole=walk.leaf is not None))
+        return AnswerPrefix(tuple(contexts))
 
     def result_of(self, header: Header, walks: Sequence[Walk], record: bool = False) -> CompileResult | None:
         """What a compile comes to that goes these ways, one in each tree; None where a tree ends before it does.
@@ -213,14 +207,7 @@ def visits_of(result: CompileResult, known: AnswerPrefix | None) -> list[Visit] 
     visits, asked, recorded = [], 0, 0
     for (name, count), num_checked in zip(result.visits(), checked, strict=True):
         num_new = count - num_checked
-        visits.append(
-            Visit(
-                name,
-                observations[recorded : recorded + num_new],
-                answers[asked : asked + count],
-                FunctionLeaf(tuple(costs[name])),
-                num_checked,
-            )
-        )
+        seen, given = observations[recorded : recorded + num_new], answers[asked : asked + count]
+        visits.append(Visit(name, seen, given, FunctionLeaf(tuple(costs[name])), num_checked))
         asked, recorded = asked + count, recorded + num_new
     return visits

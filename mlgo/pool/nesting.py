@@ -106,12 +106,7 @@ class NestingWorker:
         self._closed, self._ended = False, asyncio.Event()
 
     async def join(
-        self,
-        experiment: str,
-        protocol: int,
-        place: WorkerEnvironment,
-        about: Status,
-        alive: Sequence[Awaitable[Any]],
+        self, experiment: str, protocol: int, place: WorkerEnvironment, about: Status, alive: Sequence[Awaitable[Any]]
     ) -> int:
         """Take in an experiment, and release its workers when it has died; gives the number of cores."""
         if protocol != PROTOCOL:
@@ -148,11 +143,7 @@ class NestingWorker:
             await self.release(hosted.worker_id)
 
     async def create(
-        self,
-        worker_id: str,
-        make_handler: bytes,
-        place: WorkerEnvironment | None = None,
-        experiment: str = "",
+        self, worker_id: str, make_handler: bytes, place: WorkerEnvironment | None = None, experiment: str = ""
     ) -> None:
         """Host one more worker, with a `MakeHandler`, pickled; its process starts with its first call."""
         if self._closed:

@@ -154,10 +154,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         return len(self._held)
 
     def map(
-        self,
-        jobs: Iterable[JobType],
-        hint: Callable[[JobType], Hint] = lambda job: Hint(),
-        lookahead: int = LOOKAHEAD,
+        self, jobs: Iterable[JobType], hint: Callable[[JobType], Hint] = lambda job: Hint(), lookahead: int = LOOKAHEAD
     ) -> Iterator[tuple[int, ResultType | WorkerLost]]:
         """Do jobs and yield ``(position, result)`` as they end. A caller that stops early cancels the rest.
 

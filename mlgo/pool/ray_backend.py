@@ -48,7 +48,8 @@ class RayBackend(Backend):
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
         self._ray = connect(config.address, config.files)
-        self._errors = self._ray.exceptions
+        self._errors = errors = self._ray.exceptions
+        self._deaths = (errors.ActorDiedError, errors.ActorUnavailableError, errors.WorkerCrashedError)
         self._inbox = Inbox(self._ray.get_runtime_context().gcs_address)
         self._config, self._release_after_s = config, release_after_s
         self._folder = str(Path.cwd())
@@ -121,11 +122,7 @@ class RayBackend(Backend):
             return None
         try:
             result = future.result()
-        except (
-            self._errors.ActorDiedError,
-            self._errors.ActorUnavailableError,
-            self._errors.WorkerCrashedError,
-        ) as error:
+        except self._deaths as error:
             return self._gone(worker, error)
         except (self._errors.RuntimeEnvSetupError, self._errors.ActorUnschedulableError) as error:
             raise WorkerError(f"Ray cannot start a worker: {first_line(error)}; {LOCAL_INSTEAD}") from error

@@ -106,19 +106,12 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
         raise ValueError(f"{len(data)} bytes and {len(leaves)} leaves, where {offset} and {count} are announced")
     observations = np.ascontiguousarray(np.cumsum(columns, axis=1, dtype=np.uint8).T)
     is_whole = tuple(contexts) == WHOLE_MODULE
-    return [
-        Growth(
-            int(trees[i]),
-            Branch(
-                int(nodes[i]),
-                int(given[i]),
-                observations[start:end],
-                answers[start:end],
-                _leaf(leaves[i]) if is_whole else _function_leaf(leaves[i], contexts[int(trees[i])]),
-            ),
-        )
-        for i, (start, end) in enumerate(zip(ends - lengths, ends, strict=True))
-    ]
+    growth = []
+    for i, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
+        leaf = _leaf(leaves[i]) if is_whole else _function_leaf(leaves[i], contexts[int(trees[i])])
+        branch = Branch(int(nodes[i]), int(given[i]), observations[start:end], answers[start:end], leaf)
+        growth.append(Growth(int(trees[i]), branch))
+    return growth
 
 
 def _plain(leaf: AnyLeaf) -> Any:

@@ -11,8 +11,7 @@ from mlgo.cli.leftovers import delete_leftovers, find_leftovers
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.pool.tree_store import ReplayStore
 from tests.corpus.test_assemble import corpus, projects
-from tests.pool.test_tree_merge import KEY
-from tests.pool.toy_trees import result
+from tests.pool.toy_trees import KEY, result
 
 __all__ = ["corpus", "projects"]
 

@@ -32,8 +32,7 @@ from tests.cli.conftest import REPOSITORY
 from tests.fakes.collection import make_collection
 from tests.host.conftest import optimized  # noqa: F401
 from tests.host.test_regalloc_real import TASK, fast  # noqa: F401
-from tests.pool.test_tree_merge import KEY
-from tests.pool.toy_trees import result
+from tests.pool.toy_trees import KEY, result
 
 MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"

@@ -31,9 +31,8 @@ class Target:
         self.command, self.jit, self.collection, self.timeout_s = command, jit, collection, timeout_s
 
     def superpmi(self, settings: dict) -> SuperPmi:
-        """With those of the settings that are its own, which are taken out of them."""
-        own = {name: settings.pop(name) for name in ("verbosity", "jit_options") if name in settings}
-        return SuperPmi(self.command, self.jit, self.collection, **own)
+        """With the options of the JIT, which are taken out of the settings."""
+        return SuperPmi(self.command, self.jit, self.collection, settings.pop("jit_options", {}))
 
     def client(self, **settings) -> SuperPmiClient:
         limits = {"request_timeout_s": self.timeout_s, "startup_timeout_s": self.timeout_s}

@@ -110,16 +110,14 @@ def stored(tmp_path):
     """File of the outcomes of a unit."""
     CompileCache(tmp_path, {}).add("x", FIRST)
     (path,) = record_files(tmp_path)
+    assert (path.name, json.loads(path.with_name("choices.json").read_text())) == ("method-x.choices", {"records": 1})
     return path
 
 
-def test_nothing_new_adds_nothing(tmp_path, stored):
+def test_nothing_new_adds_nothing_and_what_comes_out_otherwise_is_reported(tmp_path, stored):
     before = stored.read_bytes()
     CompileCache(tmp_path, {}).add("x", FIRST)
     assert stored.read_bytes() == before
-
-
-def test_a_compile_that_comes_out_otherwise_is_reported(tmp_path, stored):
     other = {(0,): CompiledUnit(9.0, 6, (0,), 1, CANDIDATES)}
     with pytest.raises(ReplayMismatch, match=r"the unit under \(0,\): the compiler gives \(9\.0.*delete .*x\.choices"):
         CompileCache(tmp_path, {}).add("x", other)
@@ -221,13 +219,6 @@ def test_any_bytes_are_refused_or_read(data: bytes):
         decode_outcomes(data)
     except MALFORMED:
         pass
-
-
-def test_outcomes_are_stored_by_key(tmp_path):
-    CompileCache(tmp_path, {"name": "superpmi"}).add("7", FIRST)
-    (folder,) = tmp_path.iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == ["choices.json", "method-7.choices"]
-    assert json.loads((folder / "choices.json").read_text()) == {"name": "superpmi", "records": 1}
 
 
 @pytest.mark.parametrize("change", [{"records": 0}, {"name": "gcc"}])

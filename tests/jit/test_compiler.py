@@ -1,6 +1,7 @@
 """The .NET JIT behind SuperPMI, as the double plays it."""
 
 import json
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -66,16 +67,25 @@ def test_the_baselines_of_a_collection_are_known_to_later_stages(superpmi, tmp_p
         assert (scores[unit, "none"], scores[unit, "heuristic"]) == (none.score, heuristic.score)
 
 
-def test_lines_that_cannot_be_read_are_told(superpmi, tmp_path, caplog):
-    collection = json.loads(Path(superpmi["collection"]).read_text())
-    path = tmp_path / "demo.mch"
-    path.write_text(json.dumps({**collection, "faults": [[7, 0, "replace", ["PerfScore", "Score"]]]}))
-    spec = SuperPmiSpec.of(settings(superpmi, collection=str(path)))
+@pytest.fixture
+def changed(superpmi, tmp_path):
+    """Write the collection with other fields: gives its path."""
+    path, collection = tmp_path / "changed.mch", json.loads(Path(superpmi["collection"]).read_text())
+
+    def write(**fields) -> str:
+        path.write_text(json.dumps({**collection, **fields}))
+        return str(path)
+
+    return write
+
+
+def test_lines_that_cannot_be_read_are_told(superpmi, changed, caplog):
+    unreadable = [[index, 0, "replace", ["PerfScore", "Score"]] for index in range(1, 61)]
+    spec = SuperPmiSpec.of(settings(superpmi, collection=changed(faults=unreadable[6:7])))
     assert len(list(spec.baseline(no_cse=True))) == 59
     (record,) = caplog.records
     assert "1 of 60 lines of metrics cannot be read; the first: not a line of metrics: " in record.message
-    faults = [[index, 0, "replace", ["PerfScore", "Score"]] for index in range(1, 61)]
-    path.write_text(json.dumps({**collection, "faults": faults}))
+    changed(faults=unreadable)
     with pytest.raises(SuperPmiError, match="60 of 60 lines of metrics cannot be read"):
         list(spec.baseline(no_cse=True))
 
@@ -107,32 +117,23 @@ def test_an_unknown_method_is_a_failure_not_an_exception(spec):
         assert isinstance(compiler.compile("1", ()), CompiledUnit)
 
 
-def test_a_method_without_a_score_is_a_failure(superpmi, tmp_path):
+def test_a_method_without_a_score_is_a_failure(superpmi, changed):
     collection = json.loads(Path(superpmi["collection"]).read_text())
     method = next(method for method in collection["methods"] if len(method["candidates"]) > 3)
     method |= {"base_score": 0.0, "pairs": []}
     method["candidates"] = [{**one, "effect": 0.0} for one in method["candidates"]]
-    path = tmp_path / "zero.mch"
-    path.write_text(json.dumps({**collection, "methods": [method]}))
-    with SuperPmiSpec.of(settings(superpmi, collection=str(path))).open() as compiler:
+    with SuperPmiSpec.of(settings(superpmi, collection=changed(methods=[method]))).open() as compiler:
         found = compiler.compile("1", ())
     assert isinstance(found, Failed)
     assert found.kind == "no_score"
 
 
 def test_gymnasiums_checker_passes_for_the_registered_id(superpmi):
-    env = gymnasium.make("mlgo/JitCse-v0", **superpmi)
-    try:
+    with closing(gymnasium.make("mlgo/JitCse-v0", **superpmi)) as env:
         check_env(env.unwrapped, skip_render_check=True)
         assert env.observation_space["candidates"].shape == (16, 1 + 25)
         assert env.unwrapped.features[1:8] == tuple(f"type_{i}" for i in range(7))
-    finally:
-        env.close()
-
-
-def test_features_change_with_decisions_only_where_the_jit_says_so(superpmi):
-    env = gymnasium.make("mlgo/JitCse-v0", **superpmi)
-    try:
+        # Features change with decisions only where the JIT says so.
         before, _ = env.reset(seed=0)
         action = int(np.flatnonzero(env.unwrapped.action_masks())[0])
         after, reward, _, _, info = env.step(action)
@@ -140,29 +141,20 @@ def test_features_change_with_decisions_only_where_the_jit_says_so(superpmi):
         others = [np.delete(seen["candidates"], action, axis=0) for seen in (before, after)]
         assert np.array_equal(*others)
         assert reward == pytest.approx(5 * (info["previous_score"] - info["score"]) / info["previous_score"])
-    finally:
-        env.close()
 
 
 def test_sixteen_candidates_as_at_first_or_up_to_sixty_four(superpmi):
-    env = gymnasium.make("mlgo/JitCse-v0", **superpmi, max_candidates=64)
-    try:
+    with closing(gymnasium.make("mlgo/JitCse-v0", **superpmi, max_candidates=64)) as env:
         assert env.action_space.n == 65
-        seen = {env.reset(seed=seed)[1]["unit"] for seed in range(40)}
-    finally:
-        env.close()
-    assert len(seen) > 10
+        assert len({env.reset(seed=seed)[1]["unit"] for seed in range(40)}) > 10
 
 
 def test_environments_run_side_by_side(superpmi):
-    envs = gymnasium.make_vec("mlgo/JitCse-v0", num_envs=2, vectorization_mode="async", **superpmi)
-    try:
+    with closing(gymnasium.make_vec("mlgo/JitCse-v0", num_envs=2, vectorization_mode="async", **superpmi)) as envs:
         observations, infos = envs.reset(seed=[1, 2])
         assert observations["candidates"].shape == (2, 16, 26)
         assert len(infos["unit"]) == 2
         envs.step(envs.action_space.sample())
-    finally:
-        envs.close()
 
 
 @pytest.mark.parametrize(
@@ -187,12 +179,9 @@ def test_what_is_missing_is_named(superpmi, changes, error, message):
         ({"jit": "no_hook"}, "ignores decisions"),
     ],
 )
-def test_a_jit_that_cannot_do_it_is_refused_before_any_work(superpmi, tmp_path, change, message):
-    collection = json.loads(Path(superpmi["collection"]).read_text())
-    path = tmp_path / "bad.mch"
-    path.write_text(json.dumps({**collection, **change}))
+def test_a_jit_that_cannot_do_it_is_refused_before_any_work(superpmi, changed, change, message):
     with pytest.raises(SuperPmiError, match=message):
-        gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": str(path)})
+        gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": changed(**change)})
 
 
 def test_a_collection_that_is_cut_short_is_named(superpmi, tmp_path):
@@ -202,15 +191,12 @@ def test_a_collection_that_is_cut_short_is_named(superpmi, tmp_path):
         gymnasium.make("mlgo/JitCse-v0", **{**superpmi, "collection": str(path)})
 
 
-def test_a_method_that_crashed_under_one_choice_is_tried_again_for_the_next_job(superpmi, tmp_path):
+def test_a_method_that_crashed_under_one_choice_is_tried_again_for_the_next_job(superpmi, changed):
     collection = json.loads(Path(superpmi["collection"]).read_text())
     index = next(i for i, one in enumerate(collection["methods"], 1) if len(one["candidates"]) > 3)
     # The first three requests for this method crash: its baseline, sent again once, and what was asked next.
-    path = tmp_path / "crash.mch"
-    path.write_text(
-        json.dumps({**collection, "faults": [[index, 1, "crash", "before"], [index, 2, "crash", "before"]]})
-    )
-    with SuperPmiSpec.of(settings(superpmi, collection=str(path), max_restarts=0)).open() as compiler:
+    path = changed(faults=[[index, 1, "crash", "before"], [index, 2, "crash", "before"]])
+    with SuperPmiSpec.of(settings(superpmi, collection=path, max_restarts=0)).open() as compiler:
         assert compiler.compile(str(index), ()).kind == "crashed"
         assert compiler.compile(str(index), ()).kind == "quarantined"
         compiler.forget()

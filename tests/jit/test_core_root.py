@@ -56,8 +56,6 @@ def test_collections(tmp_path):
         ("libclrjit.so", "none.mch", {}, "collection .*none.mch is missing"),
         ("some.mch", "some.mch", {}, r"JIT .*suffix \.so"),
         ("libclrjit.so", "libclrjit.so", {}, r"collection .*suffix \.mc"),
-        ("libclrjit.so", "some.mch", {"verbosity": ""}, "verbosity"),
-        ("libclrjit.so", "some.mch", {"verbosity": "qx"}, "verbosity"),
         ("libclrjit.so", "some.mch", {"jit_options": {"JitRLHook": "1"}}, "JitRLHook is set by each request"),
     ],
 )
@@ -109,10 +107,9 @@ def test_what_is_wrong_is_said(double, fields, message):
 def test_a_collection_that_is_cut_short(double):
     target = double()
     target.collection.write_text(target.collection.read_text()[:200])
-    for verbosity, reason in (("q", ""), ("e", "failed to open or read demo.mch")):
-        with target.client(verbosity=verbosity) as client:
-            with pytest.raises(SuperPmiError, match=f"cannot be read: it is cut short.*{reason}"):
-                check_jit(client)
+    with target.client() as client:
+        with pytest.raises(SuperPmiError, match="cannot be read: it is cut short"):
+            check_jit(client)
 
 
 def test_methods_that_fail_are_passed_over(double):

@@ -69,11 +69,8 @@ def test_choices_are_followed_in_other_orders_that_end_alike():
     episodes = demonstrated(CachedCompiler(SPEC.open()), "u5", POLICY, {"u5": (0, 2)}, 10, 0)
     assert sorted(one.actions.tolist() for one in episodes) == [[0, 2, 4], [2, 0, 4]]
     assert {one.outcome.score for one in episodes} == {100 - 4 - 3}
-
-
-def test_following_nothing_is_to_stop_at_once():
     (episode,) = demonstrated(SPEC.open(), "u0", POLICY, {"u0": ()}, 5, 0)
-    assert episode.actions.tolist() == [4]
+    assert episode.actions.tolist() == [4]  # to follow nothing is to stop at once
 
 
 def die_at_the_first(compiler: ChoiceCompiler, unit: str) -> list:
@@ -89,10 +86,11 @@ def test_a_worker_that_dies_loses_its_unit_only():
         assert isinstance(found["u1"][0], CompiledUnit)
 
 
+@dataclass
 class Hasty(AdditiveCompiler):
     """Fails the first time."""
 
-    kind = ""
+    kind: str = ""
 
     def compile(self, unit, decisions):
         first = not self.compiles
@@ -105,9 +103,7 @@ class HastySpec(AdditiveSpec):
     kind: str = ""
 
     def open(self) -> Hasty:
-        compiler = Hasty(self.effects)
-        compiler.kind = self.kind
-        return compiler
+        return Hasty(self.effects, kind=self.kind)
 
 
 @pytest.mark.parametrize("kind", ["timeout", "quarantined"])

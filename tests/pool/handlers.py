@@ -1,7 +1,6 @@
 """Handlers for workers; spawned processes import them by name."""
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -56,26 +55,6 @@ def make_misbehaving():
     return handle
 
 
-def make_inspector():
-    def handle(job):
-        status = Path("/proc/self/status").read_text().splitlines()
-        resident = next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
-        return {
-            "tensorflow": "tensorflow" in sys.modules,
-            "keras": "keras" in sys.modules,
-            "resident_kb": resident,
-            "peak_kb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-        }
-
-    return handle
-
-
-def make_compile_inspector():
-    """As `make_inspector`, in a process that has imported what a compile worker imports."""
-
-    return make_inspector()
-
-
 def make_holder(toolchain, settings):
     """What a compile worker holds: its resident memory in 10^6 bytes, and modules that it should not have."""
     return partial(_holder, toolchain, settings)
@@ -111,28 +90,46 @@ def _dying_once(folder):
     return handle
 
 
-class Cancellable:
-    """A handler that can be told to end its job."""
-
-    LONG, PID = "long", "pid"
-
+class _Cancellable:
     def __init__(self):
         self._cancelled = threading.Event()
 
     def __call__(self, job):
-        if job == self.LONG:
-            self._cancelled.wait(60.0)
-            self._cancelled.clear()
-        return os.getpid()
+        """How a job that waits so many seconds for its end has ended."""
+        ended = self._cancelled.wait(job)
+        self._cancelled.clear()
+        return "cancelled" if ended else "done"
 
     def cancel(self):
         self._cancelled.set()
 
 
 def make_cancellable():
-    return Cancellable()
+    return _Cancellable()
 
 
 def make_reader():
     """Jobs: paths of files to read."""
-    return lambda path: path.read_text() if path.is_file() else "missing"
+    return lambda path: Path(path).read_text() if Path(path).is_file() else "missing"
+
+
+def make_logging(path, name):
+    """Each job notes its beginning and end in a file, and takes so many seconds, or until a file is there."""
+    return partial(_log, Path(path), name)
+
+
+def _log(path, name, job):
+    number, lasts = job
+    for what in ("begins", "ends"):
+        with path.open("a") as file:
+            file.write(f"{name}{number} {what}\n")
+        if what == "begins" and isinstance(lasts, str):
+            while not Path(lasts).exists():
+                time.sleep(0.01)
+        elif what == "begins":
+            time.sleep(lasts)
+    return number
+
+
+def log_lines(path):
+    return Path(path).read_text().split("\n")[:-1] if Path(path).exists() else []

@@ -9,28 +9,21 @@ from pathlib import Path
 CLAIM = """
 import json, os, sys
 from mlgo.pool.cores import claim_core
-cores = [claim_core()]
-print(json.dumps({"core": cores[0], "affinity": sorted(os.sched_getaffinity(0))}), flush=True)
+print(json.dumps({"core": claim_core(), "affinity": sorted(os.sched_getaffinity(0))}), flush=True)
 sys.stdin.readline()
 """
 
 
 def start(temporary: Path) -> tuple[subprocess.Popen, dict]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", CLAIM],
-        env=os.environ | {"TMPDIR": str(temporary)},  # where nobody else claims cores
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    environment = os.environ | {"TMPDIR": str(temporary)}  # where nobody else claims cores
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", CLAIM], env=environment, text=True, **pipes)
     return process, json.loads(process.stdout.readline())
 
 
 def end(process: subprocess.Popen) -> None:
     process.kill()
-    process.wait()
-    process.stdin.close()
-    process.stdout.close()
+    process.communicate()
 
 
 def test_every_core_is_claimed_once_and_freed_by_death(tmp_path):

@@ -14,12 +14,10 @@ from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.module_trees import ModuleTrees, visits_of
 from mlgo.pool.response_tree import FunctionLeaf
-from mlgo.pool.tree_store import ReplayStore, TreeKey, stores
+from mlgo.pool.tree_store import ReplayStore, stores
 from mlgo.pool.tree_tables import compiles_table
-from tests.pool.toy_trees import HEADER, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
+from tests.pool.toy_trees import HEADER, KEY, MODULE, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
 
-KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "regalloc-evict", "-O2", 4.0)
-MODULE = "abcd1234" * 8
 NAMES = [f"f{number}" for number in range(NUM_FUNCTIONS)]
 FIRST = functions_result(5, 1)
 POLICIES = st.lists(st.integers(0, 2**16 - 1), min_size=1, max_size=12)

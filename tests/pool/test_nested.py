@@ -21,8 +21,15 @@ from mlgo.pool import LocalBackend, Pool, WorkerLost, nested, open_pool
 from mlgo.pool.nested import NestedBackend, NestingProxy
 from tests.conftest import REPOSITORY, all_end, processes_naming, wait_for
 from tests.pool.clusters import TestCluster, needs_ray
-from tests.pool.handlers import make_misbehaving, make_square
-from tests.pool.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging, make_opener
+from tests.pool.handlers import (
+    log_lines,
+    make_cancellable,
+    make_failing,
+    make_logging,
+    make_misbehaving,
+    make_reader,
+    make_square,
+)
 
 MLGO = Path(sys.executable).with_name("mlgo")
 HOSTED = "pool.worker"  # in the command line of each hosted process
@@ -102,15 +109,15 @@ def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):
 
 
 def test_what_the_maker_of_handlers_raises_reaches_the_experiment(server, address):
-    with Pool(NestedBackend(address, make_broken), 1) as pool:
-        with pytest.raises(LookupError, match="there is no such compiler"):
+    with Pool(NestedBackend(address, make_failing), 1) as pool:
+        with pytest.raises(OSError, match="no such thing here"):
             collect(pool, [1])
 
 
 def test_handlers_and_paths_are_those_of_the_experiment(server, address, tmp_path, monkeypatch):
     (tmp_path / "here").write_text("found")
     monkeypatch.chdir(tmp_path)  # the server works elsewhere
-    with Pool(NestedBackend(address, make_opener), 1) as pool:
+    with Pool(NestedBackend(address, make_reader), 1) as pool:
         assert collect(pool, ["here"]) == ["found"]
 
 

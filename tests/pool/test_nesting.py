@@ -17,8 +17,7 @@ from mlgo.pool.local import WorkerEnvironment
 from mlgo.pool.nesting import PROTOCOL, NestingWorker
 from mlgo.pool.worker import Raised
 from tests.conftest import WITHIN_S, wait_for
-from tests.pool.handlers import make_misbehaving, make_square
-from tests.pool.nesting_handlers import log_lines, make_broken, make_cancellable, make_logging
+from tests.pool.handlers import log_lines, make_cancellable, make_failing, make_logging, make_misbehaving, make_square
 
 LONG_S = 60.0
 """Deadline for calls, in seconds; none comes near it unless something hangs."""
@@ -259,9 +258,9 @@ def test_errors_name_the_worker_and_what_is_wrong(nesting):
         for act in (nesting.release, lambda name: nesting.call(name, 1)):
             with pytest.raises(WorkerReleased, match=f"worker {name} is not here: it has been released, or was never"):
                 act(name)
-    nesting.create("b", make_broken)
+    nesting.create("b", make_failing)
     for _ in range(2):
-        with pytest.raises(LookupError, match="there is no such compiler"):
+        with pytest.raises(OSError, match="no such thing here"):
             nesting.call("b", 1)
     nesting.create("c", b"not a pickle")
     with pytest.raises(pickle.UnpicklingError):

@@ -10,37 +10,24 @@ from mlgo.base.config import LOCAL_WORKERS
 from mlgo.pool import Hint, LocalBackend, Pool, WorkerLost, open_pool
 from mlgo.pool.local import SerialBackend
 from tests.conftest import all_end
-from tests.pool.handlers import (
-    Cancellable,
-    make_cancellable,
-    make_dying_once,
-    make_failing,
-    make_misbehaving,
-    make_square,
-)
+from tests.pool.handlers import make_cancellable, make_dying_once, make_failing, make_misbehaving, make_square
 
 
-@pytest.fixture(params=["serial", "local"])
-def squares(request):
-    with open_pool(LOCAL_WORKERS.model_copy(update={"kind": request.param}), 2, make_square) as pool:
-        yield pool
-
-
-def test_results_do_not_depend_on_the_kind_of_worker(squares):
-    for _ in range(2):
-        assert dict(squares.map(range(50))) == {i: i * i for i in range(50)}
+@pytest.mark.parametrize(("kind", "num_workers"), [("serial", 1), ("local", 1), ("local", 3)])
+def test_results_and_errors_do_not_depend_on_the_kind_of_worker(kind, num_workers, leaves_nothing):
+    where = LOCAL_WORKERS.model_copy(update={"kind": kind})
+    with leaves_nothing(descriptors=False), open_pool(where, num_workers, make_misbehaving) as pool:
+        assert pool.num_workers == num_workers
+        for jobs in (range(50), [], [7]):
+            assert dict(pool.map(jobs)) == {i: job * job for i, job in enumerate(jobs)}
+        with pytest.raises(LookupError, match="from the handler"):
+            list(pool.map([1, "raise", 2, 3]))
+        assert dict(pool.map([4, 5, 6])) == {0: 16, 1: 25, 2: 36}
 
 
 def test_one_handler_for_all_jobs_of_this_process():
     with Pool(SerialBackend(make_misbehaving), 1) as pool:
         assert dict(pool.map(["pid", "pid"])) == {0: os.getpid(), 1: os.getpid()}
-
-
-def test_what_a_handler_raises_in_this_process_reaches_the_caller():
-    with Pool(SerialBackend(make_misbehaving), 1) as pool:
-        with pytest.raises(LookupError, match="from the handler"):
-            list(pool.map([1, "raise", 2]))
-        assert dict(pool.map([3])) == {0: 9}
 
 
 def test_a_handler_that_cannot_be_made_is_an_error_not_a_lost_worker(leaves_nothing):
@@ -145,13 +132,12 @@ def test_jobs_that_wait_are_dropped_when_nobody_wants_them():
 
 def test_a_job_that_runs_is_ended_by_its_handler_and_the_worker_stays():
     with Pool(LocalBackend(make_cancellable), 1) as pool:
-        (pid,) = dict(pool.map([Cancellable.PID])).values()
+        answers = pool.map([0.0, 60.0, 0.0])
+        assert next(answers) == (0, "done")
+        time.sleep(0.3)  # the long one runs by now
         begin = time.monotonic()
-        answers = pool.map([Cancellable.PID, Cancellable.LONG, Cancellable.PID])
-        assert next(answers) == (0, pid)
-        time.sleep(0.3)  # the long one, of 60 s, runs by now
         pool.cancel([1])
-        assert list(answers) == [(2, pid)]
+        assert list(answers) == [(2, "done")]
         assert time.monotonic() - begin < 30.0
         assert pool.num_lost == 0
 

@@ -15,14 +15,11 @@ from hypothesis import strategies as st
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.host.session import CompileResult
 from mlgo.pool.records import NONCE_BYTES, frame, read_records
-from mlgo.pool.tree_store import MAGIC, ReplayStore, TreeKey, encode_beginning, stores
+from mlgo.pool.tree_store import MAGIC, ReplayStore, encode_beginning, stores
 from mlgo.pool.tree_tables import compiles_table
 from tests.fakes.scores import scores
-from tests.pool.toy_trees import HEADER, WIDTH, decide_by, functions_result, result
+from tests.pool.toy_trees import COMPILERS, HEADER, KEY, MODULE, WIDTH, decide_by, result
 
-KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
-MODULE = "ab" * 32
-COMPILERS = pytest.mark.parametrize("compiler", [result, functions_result], ids=["whole modules", "functions"])
 LEAF = {
     "exec_bytes": 3,
     "text_bytes": 4,

@@ -3,6 +3,7 @@
 import hashlib
 
 import numpy as np
+import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.host.conversation import AnswerPrefix, KnownContext
@@ -10,12 +11,15 @@ from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.response_tree import ModuleLeaf
+from mlgo.pool.tree_store import TreeKey
 from tests.fakes.scores import scores, sizes
 
 HEADER = Header(
     (TensorSpec("a", np.dtype(np.int64), (1,)), TensorSpec("b", np.dtype(np.int64), (1,))),
     TensorSpec("decision", np.dtype(np.int64), (1,)),
 )
+KEY = TreeKey("c" * 64, "x86_64-linux-gnu", "inline-size", "-Oz", 4.0)
+MODULE = "abcd1234" * 8
 WIDTH = HEADER.payload_bytes
 MAX_DEPTH = 6
 
@@ -100,3 +104,6 @@ def functions_result(policy: int, seed: int, path: AnswerPrefix | None = None) -
 def known(num_known: int) -> AnswerPrefix:
     """So many known questions of a module that is one context."""
     return AnswerPrefix((KnownContext("", (0,) * num_known, bytes(8 * num_known)),))
+
+
+COMPILERS = pytest.mark.parametrize("compiler", [result, functions_result], ids=["whole modules", "functions"])
