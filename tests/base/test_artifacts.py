@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import mlgo
 from mlgo.base.artifacts import (
     MODULES,
     PROJECT,
@@ -30,6 +28,7 @@ from mlgo.base.artifacts import (
     provenance,
     read_provenance,
     read_table,
+    rows_where,
     schema_of_trace,
     trace_schema,
     write_rows,
@@ -287,21 +286,6 @@ def test_threads_that_write_one_path_do_not_disturb_each_other(tmp_path):
     assert [one.name for one in tmp_path.iterdir()] == ["x"]
 
 
-def test_the_hash_of_the_source_changes_with_any_module(tmp_path):
-    package = tmp_path / "mlgo"
-    shutil.copytree(Path(mlgo.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-
-    def hashed():
-        command = [sys.executable, "-c", "from mlgo.base.files import source_hash; print(source_hash())"]
-        return subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout
-
-    before = hashed()
-    assert hashed() == before
-    with (package / "host" / "log.py").open("a") as file:
-        file.write("\n")
-    assert hashed() != before
-
-
 @pytest.mark.parametrize(
     "data",
     [b"[" * 100_000, b"1" * 5000, "\ud800".encode(errors="surrogatepass"), b"{", b"", b"\xff", b"{'a': 1}"],
@@ -473,3 +457,35 @@ def test_a_full_disk_ends_a_table_written_in_parts(small_disk):
         writer.write({"project": names, "module": names, "advisor": names, "seconds": [1.0] * 2000})
         writer.close()
     assert not list(small_disk.iterdir())
+
+
+SCHEMA = pa.schema([pa.field("name", pa.string(), False), pa.field("list", pa.list_(pa.int32()), False)])
+NAMES = st.text("ab/", max_size=3)
+
+
+@given(st.lists(st.lists(NAMES, min_size=1, max_size=4), max_size=5), st.sets(NAMES))
+def test_what_is_wanted_comes_in_the_order_of_the_table(tmp_path_factory, groups, wanted):
+    path = tmp_path_factory.mktemp("rows") / "table.parquet"
+    writer = TableWriter(path, SCHEMA, {})
+    for number, group in enumerate(groups):
+        writer.write({"name": group, "list": [[number, place] for place in range(len(group))]})
+    writer.close()
+    expected = [
+        {"name": name, "list": [number, place]}
+        for number, group in enumerate(groups)
+        for place, name in enumerate(group)
+        if name in wanted
+    ]
+    assert list(rows_where(path, SCHEMA, "name", wanted, ["name", "list"])) == expected
+
+
+def test_tables_without_statistics_are_read_as_well(tmp_path):
+    table = pa.table({"name": ["b", "a"], "list": [[1], [2]]}, schema=SCHEMA)
+    pq.write_table(table, tmp_path / "table.parquet", write_statistics=False)
+    assert list(rows_where(tmp_path / "table.parquet", SCHEMA, "name", {"a"}, ["list"])) == [{"list": [2]}]
+
+
+def test_tables_without_the_key_are_refused(tmp_path):
+    pq.write_table(pa.table({"name": [1]}), tmp_path / "table.parquet")
+    with pytest.raises(ArtifactError, match="has no column 'name' of type string"):
+        list(rows_where(tmp_path / "table.parquet", SCHEMA, "name", {"a"}, ["name"]))

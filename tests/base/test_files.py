@@ -15,17 +15,11 @@ PROGRAM = "from mlgo.base.files import source_hash; print(source_hash())"
 
 
 def hash_of(folder):
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    return subprocess.check_output([sys.executable, "-c", PROGRAM], cwd=folder, env=environment)
 
 
-@pytest.mark.parametrize("changed", ["base/seeding.py", "learn/context.py"])
+@pytest.mark.parametrize("changed", ["base/seeding.py", "host/log.py", "learn/context.py"])
 def test_a_change_anywhere_in_the_package_changes_the_hash(changed, tmp_path):
     shutil.copytree(REPOSITORY / "mlgo", tmp_path / "mlgo")
     before = hash_of(tmp_path)
