@@ -49,7 +49,7 @@ class TensorValue(list[int | float]):
 Respond = Callable[[list[TensorValue]], int | float]
 
 
-class _Program:
+class _HostedProgram:
     """An advisor: the function of a test, which gets features as LLVM's hosts give them, printed as they print."""
 
     def __init__(self, respond: Respond) -> None:
@@ -82,7 +82,7 @@ class _Program:
 def run_interactive(temp_rootname: str, make_response: Respond, process_and_args: Sequence[str]) -> None:
     """Host a compiler, print its questions, then what it has printed itself."""
     die_with_parent()  # the shell that runs the test
-    program = _Program(make_response)
+    program = _HostedProgram(make_response)
     talk = Conversation(_ANY_TASK, program, _SETTINGS, False, AnswerPrefix(), program.enter)
     with scratch_directory() as folder, Channel(folder) as channel:
         own, theirs = f"={channel.base}", f"={temp_rootname}"
