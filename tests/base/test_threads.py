@@ -39,6 +39,7 @@ run_program(main)
     assert answer(program) == ONE
 
 
+@pytest.mark.slow
 def test_without_the_limit_they_would_compute_in_more():
     found = answer(f"import json\n{POOLS}\nprint(json.dumps(found))")
     assert (max(found["pools"]), found["pyarrow"]) == (4, 4)

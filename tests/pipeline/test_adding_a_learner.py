@@ -58,6 +58,7 @@ def test_what_learners_follow_from():
     assert LEARNERS.names() == ["bc", "bcmax", "es", "marginal", "ppo", "sb3"]
 
 
+@pytest.mark.slow
 def test_a_learner_of_another_package_trains(finished, tmp_path, code):
     install(tmp_path, "search", code)
     command = finished.training("es", "outside")  # with the settings of a configuration that lacks its section

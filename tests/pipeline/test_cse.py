@@ -144,7 +144,9 @@ def test_dvc_gives_the_same_bytes(jit, tmp_path):
     assert "up to date" in checkout.run("dvc", "status", "workflow/choices/dvc.yaml").stdout
 
 
-@pytest.mark.parametrize("learner", ["marginal", "es", "ppo", "sb3"])
+@pytest.mark.parametrize(
+    "learner", ["sb3", *(pytest.param(one, marks=pytest.mark.slow) for one in ("marginal", "es", "ppo"))]
+)
 def test_every_learner_has_its_way_to_the_report(learner, tmp_path):
     checkout = Checkout(tmp_path)
     start = {"es": {"start": "bc"}, "ppo": {"start": "bc"}, "train": {"algorithms": ["bc", learner]}}
