@@ -22,6 +22,10 @@ def test_both_fifos_exist_and_are_private(channel, tmp_path):
         assert stat.S_ISFIFO(mode)
         assert stat.S_IMODE(mode) == 0o600
     assert channel.base == tmp_path / "channel"
+    assert not channel.read()  # nothing before the compiler opens
+    assert not any(map(os.get_inheritable, (channel.out_fd, channel._in_fd)))
+    with pytest.raises(FileExistsError):
+        Channel(tmp_path)
 
 
 def test_talk_in_the_compilers_order(channel, tmp_path):
@@ -48,10 +52,6 @@ def test_talk_in_the_compilers_order(channel, tmp_path):
     os.close(inbound)
 
 
-def test_nothing_to_read_before_the_compiler_opens(channel):
-    assert not channel.read()
-
-
 def test_an_unread_pipe_is_an_error_and_not_a_hang(channel):
     with pytest.raises(ChannelError, match="does not read"):
         for _ in range(100_000):
@@ -59,16 +59,11 @@ def test_an_unread_pipe_is_an_error_and_not_a_hang(channel):
 
 
 def test_answers_survive_the_compilers_end_of_reading(channel, tmp_path):
-    inbound = os.open(tmp_path / "channel.in", os.O_RDONLY)
-    os.close(inbound)
-    channel.answer(bytes(8))  # no SIGPIPE, no BrokenPipeError: this side holds both ends
-
-
-def test_the_compiler_never_meets_an_end_of_file(channel, tmp_path):
     inbound = os.open(tmp_path / "channel.in", os.O_RDONLY | os.O_NONBLOCK)
-    with pytest.raises(BlockingIOError):
+    with pytest.raises(BlockingIOError):  # no end of file
         os.read(inbound, 1)
     os.close(inbound)
+    channel.answer(bytes(8))  # no SIGPIPE, no BrokenPipeError: this side holds both ends
 
 
 def test_surplus_stays_readable(channel, tmp_path):
@@ -81,28 +76,14 @@ def test_surplus_stays_readable(channel, tmp_path):
     assert data == b"x" * 60_000
 
 
-def test_closing_twice_and_removal(tmp_path):
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_closing_twice_and_removal(is_removed, tmp_path):
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     channel = Channel(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before + 2  # noqa: PTH208
+    for name in ("channel.in", "channel.out") if is_removed else ():
+        (tmp_path / name).unlink()
     channel.close()
     channel.close()
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
     assert list(tmp_path.iterdir()) == []
-
-
-def test_closing_when_someone_removed_the_fifos(tmp_path):
-    with Channel(tmp_path):
-        (tmp_path / "channel.in").unlink()
-        (tmp_path / "channel.out").unlink()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_descriptors_are_not_inherited(channel):
-    assert not os.get_inheritable(channel.out_fd)
-    assert not os.get_inheritable(channel._in_fd)
-
-
-def test_a_folder_that_is_in_use(tmp_path):
-    with Channel(tmp_path), pytest.raises(FileExistsError):
-        Channel(tmp_path)

@@ -26,14 +26,15 @@ def test_words_are_grouped_by_option():
     ]
 
 
-@pytest.mark.parametrize("option", ["-soname", "--soname", "--hash-style", "-z", "-Map", "--version-script", "-h"])
-def test_options_of_linkers_with_a_value(option):
-    assert linker_takes_value(option)
-
-
-@pytest.mark.parametrize("option", ["--gc-sections", "-shared", "-r", "-s", "--build-id", "soname", "a.o", "-znow"])
-def test_options_of_linkers_without(option):
-    assert not linker_takes_value(option)
+@pytest.mark.parametrize(
+    ("options", "takes_value"),
+    [
+        (["-soname", "--soname", "--hash-style", "-z", "-Map", "--version-script", "-h"], True),
+        (["--gc-sections", "-shared", "-r", "-s", "--build-id", "soname", "a.o", "-znow"], False),
+    ],
+)
+def test_options_of_linkers_that_take_a_value(options, takes_value):
+    assert [linker_takes_value(option) for option in options] == [takes_value] * len(options)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +73,15 @@ def test_what_runs_or_loads_other_code_is_refused_by_name(arguments):
     assert str(error.value).split()[2] in arguments
 
 
-@pytest.mark.parametrize("arguments", [*command_lines(UNKNOWN), [""]])
-def test_what_is_not_known_is_refused(arguments):
-    with pytest.raises(ConfigError, match="is not allowed here"):
-        check_options(arguments)
-
-
-@pytest.mark.parametrize("arguments", [["-D"], ["-I", "@options"], ["-include", "-fplugin=evil"]])
-def test_a_value_is_no_option(arguments):
-    with pytest.raises(ConfigError, match=r"has no value|is no value"):
-        check_options(arguments)
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([*command_lines(UNKNOWN), [""]], "is not allowed here"),
+        ([["-D"], ["-I", "@options"], ["-include", "-fplugin=evil"]], r"has no value|is no value"),
+    ],
+    ids=["unknown", "no value"],
+)
+def test_what_is_not_known_is_refused(table, message):
+    for arguments in table:
+        with pytest.raises(ConfigError, match=message):
+            check_options(arguments)

@@ -17,11 +17,10 @@ TARGET = "x86_64-linux-gnu"
 def test_the_wheel(setting):
     toolchain = find_toolchain(setting, TARGET)
     assert toolchain.is_zig
-    assert toolchain.version == (22, 1, 8)
-    assert toolchain.name == "ziglang clang 22.1.8"
-    assert toolchain.target == TARGET
-    assert toolchain.binary.name == "zig"
-    assert not toolchain.quirks.default_hides_a_feature
+    assert (toolchain.name, toolchain.version) == ("ziglang clang 22.1.8", (22, 1, 8))
+    assert (toolchain.binary.name, toolchain.target) == ("zig", TARGET)
+    text = subprocess.run([toolchain.binary, "clang", "--version"], capture_output=True, text=True, check=True).stdout
+    assert "22.1.8" in text
 
 
 @pytest.mark.parametrize(
@@ -31,24 +30,14 @@ def test_the_wheel(setting):
         ("no-such-clang-anywhere", "no-such-clang-anywhere"),
         (__file__, "not an executable"),
         ("/bin/true", "is it one"),
-    ],
-)
-def test_what_is_no_compiler(setting, message):
-    with pytest.raises(ToolchainError, match=message):
-        find_toolchain(setting, TARGET)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
         ("echo gcc version 13.2.0", "is it one"),
         ("echo clang version 22.1.0; exit 1", "is it one"),
         ("echo clang version 16.0.6", r"LLVM 16.*needs 17.*toolchain: auto"),
     ],
 )
-def test_programs_that_are_no_such_clang(text, message, script):
+def test_what_is_no_compiler(setting, message, script):
     with pytest.raises(ToolchainError, match=message):
-        find_toolchain(script(text), TARGET)
+        find_toolchain(script(setting) if setting.startswith("echo") else setting, TARGET)
 
 
 def test_an_executable_of_no_known_format(tmp_path):
@@ -83,23 +72,13 @@ def test_quirks(major):
     assert quirks.default_hides_a_feature == is_old
 
 
-def test_hash_of_the_executable(script):
+def test_hash_and_commands_of_a_plain_clang(script):
     toolchain = find_toolchain(script("echo clang version 18.1.6"), TARGET)
     assert toolchain.sha256 == hashlib.sha256(toolchain.binary.read_bytes()).hexdigest()
     toolchain.check_hash(toolchain.sha256)
     with pytest.raises(ToolchainError, match="is another compiler than the one of this run"):
         toolchain.check_hash(almost(toolchain.sha256))
-
-
-def test_commands_of_a_plain_clang(script):
-    toolchain = find_toolchain(script("echo clang version 18.1.6"), TARGET)
     binary = str(toolchain.binary)
-    assert toolchain.back_end[:2] == [binary, f"--target={TARGET}"]
+    assert toolchain.back_end[:2] == toolchain.front_end("c") == [binary, f"--target={TARGET}"]
     assert "-fno-crash-diagnostics" in toolchain.back_end
-    assert toolchain.front_end("c") == [binary, f"--target={TARGET}"]
     assert toolchain.front_end("c++") == [binary, "--driver-mode=g++", f"--target={TARGET}"]
-
-
-def test_the_wheel_agrees_with_its_own_version(toolchain):
-    text = subprocess.run([toolchain.binary, "clang", "--version"], capture_output=True, text=True, check=True).stdout
-    assert ".".join(map(str, toolchain.version)) in text

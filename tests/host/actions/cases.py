@@ -53,6 +53,21 @@ class Case:
         ]
 
 
+def a_range(size: int, stage: int = 1, weight: float = 0.5) -> bytes:
+    """A question of the case scalar."""
+    return np.float32(weight).tobytes() + np.array([-7, stage, size], np.int64).tobytes()
+
+
+def single(kind: np.dtype, *names: str) -> tuple[TensorSpec, ...]:
+    """Features that are one number each."""
+    return tuple(TensorSpec(name, kind, (1,)) for name in names)
+
+
+def by_column(kind: np.dtype, *names: str) -> tuple[TensorSpec, ...]:
+    """Features with a number for each column."""
+    return tuple(TensorSpec(name, kind, (1, COLUMNS)) for name in names)
+
+
 def _columns(rng: np.random.Generator) -> list[np.ndarray]:
     mask = rng.integers(0, 2, COLUMNS)
     mask[rng.integers(COLUMNS)] = 1
@@ -68,23 +83,15 @@ def _range(rng: np.random.Generator) -> list[np.ndarray]:
 CASES = {
     "binary": Case(
         "inline-size",
-        Header(
-            tuple(TensorSpec(name, INT, (1,)) for name in ("other", "b", "a")),
-            TensorSpec("inlining_decision", INT, (1,)),
-        ),
+        Header(single(INT, "other", "b", "a"), *single(INT, "inlining_decision")),
         ("a", "b"),
         lambda rng: [rng.integers(-50, 50, 1) for _ in range(3)],
     ),
     "categorical": Case(
         "regalloc-evict",
         Header(
-            (
-                TensorSpec("mask", INT, (1, COLUMNS)),
-                TensorSpec("max_stage", INT, (1, COLUMNS)),
-                TensorSpec("use_def_density", FLOAT, (1, COLUMNS)),
-                TensorSpec("progress", FLOAT, (1,)),
-            ),
-            TensorSpec("index_to_evict", INT, (1,)),
+            (*by_column(INT, "mask", "max_stage"), *by_column(FLOAT, "use_def_density"), *single(FLOAT, "progress")),
+            *single(INT, "index_to_evict"),
         ),
         ("use_def_density", "progress", "max_stage"),
         _columns,
@@ -92,13 +99,8 @@ CASES = {
     "scalar": Case(
         "regalloc-priority",
         Header(
-            (
-                TensorSpec("weight", FLOAT, (1,)),
-                TensorSpec("other", INT, (1,)),
-                TensorSpec("stage", INT, (1,)),
-                TensorSpec("li_size", INT, (1,)),
-            ),
-            TensorSpec("priority", FLOAT, (1,)),
+            (*single(FLOAT, "weight"), *single(INT, "other", "stage", "li_size")),
+            *single(FLOAT, "priority"),
         ),
         ("li_size", "stage", "weight"),
         _range,

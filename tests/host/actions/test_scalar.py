@@ -1,7 +1,5 @@
 """Priorities, by hand."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,8 +22,7 @@ HEADER = cases.CASES["scalar"].header
 UNSPILLABLE = 1e6
 
 
-def payload(size, stage=1, weight=0.5):
-    return np.float32(weight).tobytes() + np.array([-7, stage, size], np.int64).tobytes()
+payload = cases.a_range
 
 
 def scaling(features):
@@ -114,10 +111,6 @@ def test_without_the_feature_of_the_threshold():
     assert small.logits(raw) == pytest.approx([2 + 3 * np.log(16) / 10 + 15], 1e-6)
 
 
-def test_answers_differ():
-    assert len(set(answers(random_policy(1), [payload(size) for size in range(1, 30)]))) > 1
-
-
 def test_what_the_compiler_does_not_offer():
     lacking = Header(HEADER.features[1:], HEADER.advice)
     with pytest.raises(PolicyError, match=r"lacks 1 of the policy's features \(weight\)"):
@@ -148,15 +141,10 @@ def test_noise_is_added_to_outputs():
     assert turned.mean() == pytest.approx(0.3, abs=0.04)  # standard error 0.01
 
 
-def test_densities_by_hand():
+def test_what_agrees_by_hand():
     import_tensorflow()
     from keras import ops
 
     logits = PRIORITIES.logits(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
-    found = np.asarray(PRIORITIES.log_prob(ops, logits, np.array([0.0, 3.0], np.float32)))
-    peak = -math.log(math.sqrt(2.0 * math.pi))
-    assert found.tolist() == pytest.approx([peak, peak - 2.0])
-    expected = [0.5 + math.log(math.sqrt(2.0 * math.pi))] * 2
-    assert np.asarray(PRIORITIES.entropy(ops, logits)).tolist() == pytest.approx(expected)
-    agreed = PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))
-    assert np.asarray(agreed).tolist() == [True, False]
+    assert logits.tolist() == [0.0, 1.0]
+    assert np.asarray(PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))).tolist() == [True, False]

@@ -7,17 +7,9 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import ProtocolError
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import EvictionGuard
+from tests.host.actions import cases
 
-COLUMNS = 4
-HEADER = Header(
-    (
-        TensorSpec("mask", np.dtype(np.int64), (1, COLUMNS)),
-        TensorSpec("is_hint", np.dtype(np.int64), (1, COLUMNS)),
-        TensorSpec("use_def_density", np.dtype(np.float32), (1, COLUMNS)),
-        TensorSpec("progress", np.dtype(np.float32), (1,)),
-    ),
-    TensorSpec("index_to_evict", np.dtype(np.int64), (1,)),
-)
+HEADER = cases.CASES["categorical"].header
 
 
 def payload(mask, density, hints=(7, 7, 7, 7)):

@@ -7,16 +7,10 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import ProtocolError
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import MAX_PRIORITY, PriorityGuard
+from tests.host.actions import cases
 
-INT, FLOAT = np.dtype(np.int64), np.dtype(np.float32)
-HEADER = Header(
-    (TensorSpec("li_size", INT, (1,)), TensorSpec("stage", INT, (1,)), TensorSpec("weight", FLOAT, (1,))),
-    TensorSpec("priority", FLOAT, (1,)),
-)
-
-
-def payload(size, stage, weight):
-    return np.array([size, stage], np.int64).tobytes() + priority(weight)
+INT, FLOAT = cases.INT, cases.FLOAT
+HEADER = cases.CASES["scalar"].header
 
 
 def priority(value):
@@ -26,7 +20,7 @@ def priority(value):
 def test_answers_in_range_pass():
     guard = PriorityGuard(HEADER)
     for value in (0.0, 0.25, 12345.5, 2.0**24):
-        assert guard.answer(payload(32, 1, 0.5), priority(value)) == priority(value)
+        assert guard.answer(cases.a_range(32, 1, 0.5), priority(value)) == priority(value)
     assert guard.num_repaired_answers == 0
 
 
@@ -36,16 +30,16 @@ def test_answers_in_range_pass():
 )
 def test_other_answers_become_the_nearest(value, taken):
     guard = PriorityGuard(HEADER)
-    assert guard.answer(payload(32, 1, 0.5), priority(value)) == priority(taken)
+    assert guard.answer(cases.a_range(32, 1, 0.5), priority(value)) == priority(taken)
     assert guard.num_repaired_answers == 1
 
 
 def test_weights_that_are_not_finite():
     guard = PriorityGuard(HEADER)
-    fine = payload(32, 1, 0.5)
+    fine = cases.a_range(32, 1, 0.5)
     assert guard.observation(fine) is fine
     for weight in (np.inf, np.nan):
-        assert guard.observation(payload(32, 1, weight)) == payload(32, 1, 1e6)
+        assert guard.observation(cases.a_range(32, 1, weight)) == cases.a_range(32, 1, 1e6)
     assert (guard.num_repaired_observations, guard.num_repaired_answers) == (2, 0)
 
 
@@ -57,7 +51,7 @@ def test_priorities_are_integers_to_the_compiler():
 @pytest.mark.parametrize(
     ("features", "advice", "message"),
     [
-        (HEADER.features[:2], HEADER.advice, "does not offer feature 'weight'"),
+        (HEADER.features[1:], HEADER.advice, "does not offer feature 'weight'"),
         ((TensorSpec("weight", INT, (1,)),), HEADER.advice, "not of the types"),
         ((TensorSpec("weight", FLOAT, (2,)),), HEADER.advice, "not of the shapes"),
         (HEADER.features, TensorSpec("priority", INT, (1,)), "not of the types"),

@@ -3,23 +3,19 @@
 import numpy as np
 import pytest
 
-from mlgo.base.types import TensorSpec
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import PRIORITIES
 from mlgo.host.tasks.task import Setting, all_tasks, get_task
 from tests.host.actions import cases
 
 EVICT, PRIORITY = get_task("regalloc-evict").references, get_task("regalloc-priority").references
-COLUMNS = 4
 HEADER = Header(
     (
-        TensorSpec("mask", np.dtype(np.int64), (1, COLUMNS)),
-        TensorSpec("is_hint", np.dtype(np.int64), (1, COLUMNS)),
-        TensorSpec("nr_broken_hints", np.dtype(np.float32), (1, COLUMNS)),
-        TensorSpec("use_def_density", np.dtype(np.float32), (1, COLUMNS)),
-        TensorSpec("progress", np.dtype(np.float32), (1,)),
+        *cases.by_column(cases.INT, "mask", "is_hint"),
+        *cases.by_column(cases.FLOAT, "nr_broken_hints", "use_def_density"),
+        *cases.single(cases.FLOAT, "progress"),
     ),
-    TensorSpec("index_to_evict", np.dtype(np.int64), (1,)),
+    *cases.single(cases.INT, "index_to_evict"),
 )
 
 
@@ -56,15 +52,18 @@ def test_random_columns_are_legal_and_repeatable():
     assert set(first) == {1, 3}
 
 
-RANGES = cases.CASES["scalar"].header
-
-
-def a_range(size, stage=1, weight=0.5):
-    return np.float32(weight).tobytes() + np.array([-7, stage, size], np.int64).tobytes()
+RANGES, a_range = cases.CASES["scalar"].header, cases.a_range
 
 
 def test_longest_first_and_split_last():
-    questions = [a_range(4), a_range(70_000), a_range(70_004), a_range(10**6, 2), a_range(8, 2), a_range(8, 5)]
+    questions = [
+        a_range(4),
+        a_range(70_000),
+        a_range(70_004),
+        a_range(10**6, 2),
+        a_range(8, 2),
+        a_range(8, 5),
+    ]
     found = cases.answers(PRIORITY.advisors["longest"](setting()), RANGES, questions)
     assert sorted(range(6), key=found.__getitem__) == [4, 3, 0, 5, 1, 2]
     assert len({int(one) for one in found}) == 6
@@ -72,7 +71,10 @@ def test_longest_first_and_split_last():
 
 
 def test_equal_and_random_priorities():
-    assert cases.answers(PRIORITY.advisors["equal"](setting()), RANGES, [a_range(4), a_range(400)]) == [0.0, 0.0]
+    assert cases.answers(PRIORITY.advisors["equal"](setting()), RANGES, [a_range(4), a_range(400)]) == [
+        0.0,
+        0.0,
+    ]
     first, again, other = (
         cases.answers(PRIORITY.advisors["random"](setting(name)), RANGES, [a_range(4)] * 100)
         for name in ("a", "a", "b")
