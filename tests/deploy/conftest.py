@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mlgo.base.config import DEFAULT_COMPILE
@@ -16,7 +17,7 @@ from mlgo.deploy.drivers import CACHE, DriverChoice, default_policy, make_driver
 from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, WITHIN_S, wait_for
 
 MLGO = REPOSITORY / "bin" / "mlgo"
 CALLS = """
@@ -43,9 +44,9 @@ class Build:
     folder: Path
 
     def run(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [str(word) for word in words]
+        environment = {**os.environ, **environment}
         return subprocess.run(
-            command, cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, timeout=300
+            list(map(str, words)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300
         )
 
     def cc(self, *arguments: object, options: Sequence[object] = (), tool: str = "cc", **environment: str):
@@ -61,6 +62,14 @@ class Build:
         (self.folder / name).write_text(text)
         return self.folder / name
 
+    def constant_policy(self, name: str, logit: float) -> Path:
+        """The released policy with no weight but the bias of its only output."""
+        folder = shutil.copytree(default_policy(), self.folder / name, dirs_exist_ok=True)
+        weights = np.zeros_like(np.load(folder / "weights.npy"))
+        weights[-1] = logit
+        np.save(folder / "weights.npy", weights)
+        return folder
+
 
 @pytest.fixture
 def build(tmp_path: Path, cache: Path) -> Build:
@@ -71,7 +80,7 @@ def build(tmp_path: Path, cache: Path) -> Build:
 
 @pytest.fixture
 def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monkeypatch) -> Callable[[str], list[str]]:
-    """The driver of a compiler that is a shell text.
+    """The command of a driver of a compiler that is a shell text, to compile a file.
 
     The text has ``$base``, the channel's base, empty where the compile is plain; ``$header`` writes the real header.
     """
@@ -89,20 +98,13 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
         )
         fake = replace(toolchain, binary=Path(compiler), is_zig=False)
         driver = make_driver(DriverChoice.of(str(default_policy()), compiler), fake)
-        return [str(driver), "cc"]
+        return [str(driver), "cc", "--new", "--", "-Oz", "-c", "file.c"]
 
     return make
-
-
-def leftovers() -> list[str]:
-    return [entry.name for entry in Path(os.environ["TMPDIR"]).glob("mlgo-cc-*")]
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays() -> Iterator[None]:
     """Channels are gone at the end, those of killed drivers a moment later."""
     yield
-    end = time.monotonic() + 10.0
-    while leftovers() and time.monotonic() < end:
-        time.sleep(0.02)
-    assert leftovers() == []
+    wait_for(lambda: not list(Path(os.environ["TMPDIR"]).glob("mlgo-cc-*")), WITHIN_S)

@@ -19,8 +19,8 @@ from tests.conftest import WITHIN_S, all_end, begins
 PLAIN = '[ -z "$base" ] && { echo plain; exit 0; }\n'
 
 
-def run(driver, *arguments, timeout=60):
-    return subprocess.run([*driver, "--new", "--", *arguments], capture_output=True, text=True, timeout=timeout)
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def run(driver, *arguments, timeout=60):
     ],
 )
 def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
-    found = run(faulty(PLAIN + text), "-Oz", "-c", "file.c")
+    found = run(faulty(PLAIN + text))
     assert (found.returncode, found.stdout) == (0, "plain\n")
     assert found.stderr.count("mlgo cc: warning") == 1
     assert reason in found.stderr
@@ -50,14 +50,14 @@ def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
     "channel", ['[ -n "$base" ] && { header; question; } >$base.out; ', ""], ids=["opened", "never opened"]
 )
 def test_an_error_that_has_nothing_to_do_with_the_advice_is_said_once(faulty, channel):
-    found = run(faulty(f'{channel}echo "undefined symbol: f" >&2; exit 4'), "-Oz", "-c", "file.c")
+    found = run(faulty(f'{channel}echo "undefined symbol: f" >&2; exit 4'))
     assert (found.returncode, found.stderr) == (4, "undefined symbol: f\n")
 
 
 def test_a_terminal_that_stops_what_writes_in_the_background(faulty):
     """`stty tostop` stops process groups other than the terminal's at their first output, by SIGTTOU."""
     driver = faulty("echo warned >&2; { header; question; } >$base.out; exit 0")
-    script = f"stty tostop; {shlex.join([*driver, '--new', '--', '-Oz', '-c', 'file.c'])}; echo status $?"
+    script = f"stty tostop; {shlex.join(driver)}; echo status $?"
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv("/bin/sh", ["sh", "-c", script])
@@ -73,31 +73,27 @@ def test_a_terminal_that_stops_what_writes_in_the_background(faulty):
 
 def test_nobody_is_left_to_be_waited_for(faulty):
     """Where process 1 collects no orphans, as in many containers, each would stay for ever."""
-    driver = [*faulty("{ header; question; } >$base.out; exit 0"), "--new", "--", "-Oz", "-c", "file.c"]
     program = (
         "import ctypes, os, subprocess, sys\n"
         "ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"  # PR_SET_CHILD_SUBREAPER: orphans come here
         "subprocess.run(sys.argv[1:], check=True)\n"
         "try:\n    print(os.waitpid(-1, os.WNOHANG))\nexcept ChildProcessError:\n    print('none')\n"
     )
-    found = subprocess.run([sys.executable, "-c", program, *driver], capture_output=True, text=True, timeout=60)
+    found = run([sys.executable, "-c", program, *faulty("{ header; question; } >$base.out; exit 0")])
     assert found.stdout == "none\n"
 
 
 def test_answers_come_in_pieces_and_after_a_second_header(faulty):
-    text = (
-        PLAIN + "exec 3>$base.out 4<$base.in\n"
-        "header >&3; question | { head -c 30; sleep 0.1; cat; } >&3; head -c 8 <&4 | wc -c\n"
-        "header >&3; { question; question; } >&3; head -c 16 <&4 | wc -c\n"
-    )
-    found = run(faulty(text), "-Oz", "-c", "file.c")
+    first = "header >&3; question | { head -c 30; sleep 0.1; cat; } >&3; head -c 8 <&4 | wc -c\n"
+    second = "header >&3; { question; question; } >&3; head -c 16 <&4 | wc -c\n"
+    found = run(faulty(f"{PLAIN}exec 3>$base.out 4<$base.in\n{first}{second}"))
     assert (found.returncode, found.stdout.split(), found.stderr) == (0, ["8", "16"], "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_driver_and_compiler(faulty, number):
     driver = faulty("header >$base.out; sleep 61.25")
-    heeded = ["env", "--default-signal", *driver, "--new", "--", "-Oz", "-c", "file.c"]  # the tests may ignore some
+    heeded = ["env", "--default-signal", *driver]  # the tests may ignore some
     with subprocess.Popen(heeded, stdout=subprocess.PIPE) as process:
         assert begins("sleep\x0061.25")
         process.send_signal(number)
@@ -107,8 +103,7 @@ def test_a_signal_ends_driver_and_compiler(faulty, number):
 
 def test_a_signal_that_is_ignored_stays_ignored(faulty):
     driver = faulty(PLAIN + "exec 3>$base.out 4<$base.in; header >&3; question >&3; head -c 8 <&4 | wc -c; sleep 0.5")
-    command = ["nohup", *driver, "--new", "--", "-Oz", "-c", "file.c"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(["nohup", *driver], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout.readline() == "8\n"
         process.send_signal(signal.SIGHUP)
         assert process.wait(10) == 0
@@ -116,7 +111,7 @@ def test_a_signal_that_is_ignored_stays_ignored(faulty):
 
 def test_a_killed_driver_takes_its_compiler_along(faulty):
     driver = faulty("trap '' TERM; header >$base.out; sleep 61.75; sleep 61.75")
-    with subprocess.Popen([*driver, "--new", "--", "-Oz", "-c", "file.c"], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(driver, stdout=subprocess.PIPE) as process:
         assert begins("sleep\x0061.75")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(10)
@@ -125,8 +120,7 @@ def test_a_killed_driver_takes_its_compiler_along(faulty):
 
 
 def test_what_the_compiler_leaves_running_is_killed(faulty):
-    found = run(faulty("sleep 62.25 >/dev/null 2>&1 & exit 0"), "-Oz", "-c", "file.c")
-    assert found.returncode == 0
+    assert run(faulty("sleep 62.25 >/dev/null 2>&1 & exit 0")).returncode == 0
     assert all_end("sleep\x0062.25")
 
 

@@ -4,10 +4,8 @@ import ctypes
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from mlgo.deploy.drivers import default_policy
 from mlgo.deploy.linking import LinkCommand
 from tests.deploy.conftest import MLGO
 
@@ -26,10 +24,16 @@ NATIVE = "int from_native(int); int native(int x) { return from_native(x) + 1; }
 
 
 @pytest.fixture
-def parts(build):
-    """Sources of a program of three kinds of parts: bitcode, an archive of bitcode, and an object."""
+def sources(build):
     for name, text in (("main.c", MAIN), ("library.c", LIBRARY), ("native.c", NATIVE)):
         build.write(name, text)
+    return build
+
+
+@pytest.fixture
+def parts(sources):
+    """A program of three kinds of parts: bitcode, an archive of bitcode, and an object."""
+    build = sources
     for name in ("main", "library"):
         assert build.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
         assert (build.folder / f"{name}.o").read_bytes().startswith(b"BC\xc0\xde")
@@ -68,12 +72,11 @@ def test_a_build_that_links_by_its_compiler(parts, archive):
     assert parts.log[-1]["questions"] >= 1
 
 
-def test_thinlto_is_advised_in_both_phases(build):
-    for name, text in (("main.c", MAIN), ("library.c", LIBRARY), ("native.c", NATIVE)):
-        build.write(name, text)
-        object_name = name.replace(".c", ".o")
-        assert build.cc("-Oz", "-c", name, "-o", object_name, options=["--thin"]).returncode == 0
-        assert build.log[0]["questions"] == (4 if name == "library.c" else 0)  # calls within the file
+def test_thinlto_is_advised_in_both_phases(sources):
+    build = sources
+    for name, within in (("main", 0), ("library", 4), ("native", 0)):  # calls within the file
+        assert build.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--thin"]).returncode == 0
+        assert build.log[0]["questions"] == within
     objects = ["main.o", "library.o", "native.o"]
     run = build.cc(*objects, "-o", "program", options=["--thin"])
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
@@ -98,12 +101,7 @@ def test_a_shared_object_keeps_what_it_exports(parts):
 
 def test_the_guard_keeps_the_smaller(build):
     """A policy that inlines all copies a large function to each of its calls, which the heuristic does not."""
-    policy = build.folder / "always"
-    policy.mkdir()
-    (policy / "policy.json").write_bytes((default_policy() / "policy.json").read_bytes())
-    weights = np.zeros_like(np.load(default_policy() / "weights.npy"))
-    weights[-1] = 1.0  # the bias of the only output
-    np.save(policy / "weights.npy", weights)
+    policy = build.constant_policy("always", 1.0)
     work = " ".join(f"v = v * {n} + x;" for n in range(3, 40))
     build.write("main.c", f"volatile int v; static void large(int x) {{ {work} }}\nint main(int n, char **a) {{ "
                 + " ".join(f"large(n + {n});" for n in range(6)) + " return v == 0; }\n")  # fmt: skip
@@ -123,6 +121,7 @@ def test_the_guard_keeps_the_smaller(build):
     [
         ([], ["native.o", "other.o", "-shared"], 0, "no bitcode among the inputs"),
         (["--policy", "/nowhere"], ["main.o", "native.o", "library.o"], 0, "/nowhere"),
+        (["--log", "/proc/none"], ["main.o", "native.o", "library.o"], 0, "cannot write /proc/none"),
         (["--timeout", "0.001"], ["main.o", "native.o", "library.o"], 0, "within"),
         ([], ["main.o", "native.o"], 1, "twice"),
         ([], ["-Wl,--whole-archive", "library.o", "-Wl,--no-whole-archive", "main.o", "native.o"], 0, "depends on its"),
@@ -135,17 +134,6 @@ def test_what_is_wrong_is_said_once_and_the_compiler_links(parts, options, input
     assert message in run.stderr
     assert run.stderr.count("mlgo ld: warning") == 1
     assert (parts.folder / "program").exists() == (status == 0)
-
-
-def test_the_output_may_stand_with_its_option(parts, archive):
-    assert parts.run(MLGO, "ld", "--", "-oprogram", "main.o", "native.o", archive).returncode == 0
-    assert parts.run("./program").stdout == "40 102\n"
-
-
-def test_a_log_that_cannot_be_written_is_a_warning(parts, archive):
-    run = parts.run(MLGO, "ld", "--log", "/proc/none", "--", "main.o", "native.o", archive, "-o", "program")
-    assert run.returncode == 0
-    assert "cannot write /proc/none" in run.stderr
 
 
 def test_another_target(build):
@@ -163,16 +151,13 @@ def test_a_folder_that_is_not_there_is_not_made(parts, archive):
     assert not (parts.folder / "nowhere").exists()
 
 
-def test_arguments_are_sorted(parts):
-    parts.write("words", "-L . 'main.o'")
-    found = LinkCommand.read(["-o", "out", "-Wl,-s", "-l", "m", str(parts.folder / "native.o"), "missing.o"])
-    assert (found.inputs, found.output) == ((parts.folder / "native.o",), Path("out"))
-    assert found.options == ("-Wl,-s", "-l", "m", "missing.o")
-
-
-def test_values_of_options_are_no_inputs(tmp_path, monkeypatch):
+def test_arguments_are_sorted_and_values_of_options_are_no_inputs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("config.h", "a.d", "a.o"):
         (tmp_path / name).write_text("text")
-    found = LinkCommand.read(["-include", "config.h", "-MF", "a.d", "a.o"])
-    assert (found.inputs, found.options) == ((Path("a.o"),), ("-include", "config.h", "-MF", "a.d"))
+    found = LinkCommand.read(["-o", "out", "-Wl,-s", "-l", "m", "a.o", "missing.o"])
+    assert (found.inputs, found.output) == ((Path("a.o"),), Path("out"))
+    assert found.options == ("-Wl,-s", "-l", "m", "missing.o")
+    found = LinkCommand.read(["-include", "config.h", "-MF", "a.d", "a.o", "-oprogram"])
+    assert (found.inputs, found.output) == ((Path("a.o"),), Path("program"))
+    assert found.options == ("-include", "config.h", "-MF", "a.d")

@@ -16,20 +16,15 @@ INPUTS = {"inline-size": 2, "regalloc-evict": 5, "regalloc-priority": 2 * 7 + 1}
 """Inputs of the network for two features, by task."""
 
 
-def npy(array: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
 def description(task: str) -> dict:
-    numbers = {"centre": [0.0, 1.0], "scale": [1.0, 2.0], "unit": None}
     names = {"format": 2, "task": task, "widths": [INPUTS[task], 1], "features": ["li_size", "stage"]}
-    return {**names, **numbers, "provenance": {"seed": 1}}
+    return names | {"centre": [0.0, 1.0], "scale": [1.0, 2.0], "unit": None, "provenance": {"seed": 1}}
 
 
 def weights(task: str) -> bytes:
-    return npy(np.ones(INPUTS[task] + 1, np.float32))
+    buffer = io.BytesIO()
+    np.save(buffer, np.ones(INPUTS[task] + 1, np.float32))
+    return buffer.getvalue()
 
 
 def load(folder: Path, task: str, text: bytes, data: bytes) -> object:
@@ -99,11 +94,3 @@ def test_absurd_sizes(task, tmp_path):
 def test_a_record_of_a_failed_training_of_any_form(task, tmp_path, failure):
     (tmp_path / "failure.json").write_text(failure)
     assert load(tmp_path, task, json.dumps(description(task)).encode(), weights(task)) is None
-
-
-@EACH_TASK
-def test_a_later_format_says_what_to_do(task, tmp_path):
-    (tmp_path / "policy.json").write_text(json.dumps(description(task) | {"format": 6}))
-    (tmp_path / "weights.npy").write_bytes(weights(task))
-    with pytest.raises(MlgoError, match="has policy format 6, this version reads 1 to 5; train it again"):
-        load_policy(tmp_path)

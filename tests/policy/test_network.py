@@ -37,11 +37,6 @@ def test_forward_pass_by_hand():
     assert inputs.tolist() == [[1, 2], [3, 0]]
 
 
-def test_without_hidden_layers():
-    layers = [(np.array([[2], [-1]], np.float32), np.array([1], np.float32))]
-    assert logits(layers, np.array([[3.0, 4.0]], np.float32)).tolist() == [3.0]
-
-
 def test_groups_by_hand():
     architecture = Architecture((1, 4, 2, 1), groups=2)
     assert architecture.shapes == [(1, 4), (2, 2, 1), (2, 1)]

@@ -36,13 +36,11 @@ def test_only_the_recorded_observation_is_answered_otherwise():
     assert answers_of(pickle.loads(pickle.dumps(advisor))) == [0, 0, 0, 1]
 
 
-@pytest.mark.parametrize(("ignored", "groups"), [((), 4), (("c",), 3), (("b", "c"), 2), (("a", "b", "c"), 1)])
+@pytest.mark.parametrize(
+    ("ignored", "groups"), [((), 4), (("absent",), 4), (("c",), 3), (("b", "c"), 2), (("a", "b", "c"), 1)]
+)
 def test_ignored_features_do_not_tell_questions_apart(ignored, groups):
     keys = observation_keys(HEADER, PAYLOADS, ignored)
     assert len(set(keys)) == groups
     advisor = OverridingAdvisor(ConstantAdvisor(0), {keys[0]: 1}, ignored)
     assert answers_of(advisor) == [int(key == keys[0]) for key in keys]
-
-
-def test_a_feature_the_compiler_lacks_may_be_ignored():
-    assert observation_keys(HEADER, PAYLOADS, ("node_count",)) == observation_keys(HEADER, PAYLOADS)

@@ -1,6 +1,5 @@
 """Decision trees as policies: the ways of questions, flat vectors, files, and what works with networks alone."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +16,7 @@ from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
 from mlgo.policy.vocabulary import permutation_importance
 from tests.host.actions.cases import CASES, answers
+from tests.policy.conftest import edited, saved_twice
 
 LEAF = 0
 BY_HAND = Tree(
@@ -60,21 +60,9 @@ def test_it_is_an_advisor(policy):
     assert answers(ExploringAdvisor(policy, 0.0, 0.0, 1), case.header, payloads) == found
 
 
-def test_the_flat_vector_comes_back():
-    again = Branching(2, 5).model(BY_HAND.flat())
-    assert BY_HAND.flat().dtype == np.float32
-    for name, values in vars(BY_HAND).items():
-        assert getattr(again, name).tolist() == values.tolist()
-
-
 def test_saved_trees_come_back_and_save_to_the_same_bytes(policy, tmp_path):
-    save_policy(policy, tmp_path / "one")
-    again = load_policy(tmp_path / "one")
-    save_policy(again, tmp_path / "two")
-    for name in ("policy.json", "weights.npy"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    again = saved_twice(policy, tmp_path)
     assert again.normalisation == policy.normalisation
-    assert (again.architecture, again.origin) == (policy.architecture, policy.origin)
     assert again.logits(Observation(QUESTIONS)).tolist() == FOUND
 
 
@@ -136,21 +124,16 @@ def test_any_nodes_are_refused_or_end_at_a_leaf(numbers):
     ],
 )
 def test_contradictions_in_the_description(key, value, error, message, policy, tmp_path):
-    save_policy(policy, tmp_path)
-    record = json.loads((tmp_path / "policy.json").read_text())
-    (tmp_path / "policy.json").write_text(json.dumps(record | {key: value}))
+    edited(policy, tmp_path, **{key: value})
     with pytest.raises(error, match=message):
         load_policy(tmp_path)
 
 
-def test_what_needs_a_network_names_the_policy_to_take(policy):
+def test_what_needs_a_network_names_the_policy_to_take(policy, tmp_path):
     with pytest.raises(PolicyError, match=r"needs a network.*take the one it was distilled from, marginal-s7"):
         _ = policy.layers
     with pytest.raises(PolicyError, match=r"the one it was distilled from$"):
         replace(policy, origin={}).network()
-
-
-def test_no_training_goes_on_from_a_tree(policy, tmp_path):
     save_policy(policy, tmp_path / "tree-s0")
     with pytest.raises(PolicyError, match="this needs a network, and the policy is a decision tree"):
         load_start(tmp_path / "tree-s0", tmp_path)
