@@ -430,8 +430,8 @@ class Categorical(Masked):
         features = scaling(observation.values, xp)
         num_actions = features.shape[-2]
         last = (np.arange(num_actions) == num_actions - 1).astype(np.float32)[:, None]
-        ones = xp.broadcast_to(last, (*features.shape[:-1], 1))
-        return xp.concatenate([features, features * last, ones], axis=-1)
+        apart = [features, features * last, xp.broadcast_to(last, (*features.shape[:-1], 1))]
+        return xp.concatenate(apart, axis=-1)
 
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
