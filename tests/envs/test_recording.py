@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import data_equivalence
 
 from mlgo.base.artifacts import read_provenance, read_table, write_table
 from mlgo.base.seeding import generator
@@ -64,13 +65,7 @@ def test_what_was_recorded_is_played_again(name, make, tmp_path):
             assert env.action_space.contains(action)
             observation, reward, _, _, info = env.step(action)
             played.append((before, context, action, reward))
-    assert len(played) == len(shown)
-    for one, other in zip(played, shown, strict=True):
-        assert one[0].keys() == other[0].keys()
-        for feature, values in one[0].items():
-            assert values.dtype == other[0][feature].dtype
-            np.testing.assert_array_equal(values, other[0][feature])
-        assert one[1:] == other[1:]
+    assert data_equivalence(played, shown, exact=True)
     assert (info["score"], info["object_sha256"]) == (last["score"], last["object_sha256"])
     assert not any(values.any() for values in observation.values())
     assert first_difference(path, make(name, [SMALL])) == ""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import operator
 import re
 import zlib
 from pathlib import Path
@@ -37,6 +38,12 @@ class Random:
     def __call__(self) -> int:
         self.state = (self.state * 6364136223846793005 + 1442695040888963407) & WORD
         return self.state >> 33
+
+
+def draws(seed: int, count: int, mask: int = WORD) -> list[int]:
+    """The first numbers of a seed."""
+    random = Random(seed)
+    return [random() & mask for _ in range(count)]
 
 
 def fold(values, mask: int = 0xFFFFFFFF) -> int:
@@ -75,8 +82,7 @@ def lanes64(seed: int, data: bytes) -> int:
 
 
 def test_hash():
-    random = Random(1)
-    data = bytes(random() & 255 for _ in range(200003))
+    data = bytes(draws(1, 200003, 255))
     lanes = 0
     for _ in range(5):
         lanes = lanes64(lanes, data)
@@ -98,15 +104,13 @@ def test_cipher():
     assert lines["inverse"] == "00112233445566778899aabbccddeeff"
     # RFC 8439, section 2.4.2: the first key stream block
     assert lines["chacha20"] == "224f51f3401bd9e12fde276fb8631ded8c131f823d2c06e27e4fcaec9ef3cf78"
-    random = Random(2)
-    assert lines["plain"] == f"{fold(random() & 255 for _ in range(100000)):08x}"
+    assert lines["plain"] == f"{fold(draws(2, 100000, 255)):08x}"
     assert expected("cipher").endswith("\nrestored\n")
 
 
 def test_cipher_of_a_buffer():
     ciphers = pytest.importorskip("cryptography.hazmat.primitives.ciphers", reason="no other AES here")
-    random = Random(2)
-    data = bytes(random() & 255 for _ in range(100000))
+    data = bytes(draws(2, 100000, 255))
     chain = ciphers.Cipher(ciphers.algorithms.AES(bytes(range(16))), ciphers.modes.CBC(bytes(16))).encryptor()
     chained = chain.update(data)
     start = (7).to_bytes(4, "little") + bytes(12)
@@ -143,21 +147,16 @@ class Word64(int):
 
 
 OPERATORS = {
-    "neg": lambda one: -one,
-    "invert": lambda one: ~one,
-    "add": lambda one, other: one + other,
-    "sub": lambda one, other: one - other,
-    "mul": lambda one, other: one * other,
+    name: getattr(operator, f"__{name}__") for name in ("neg", "invert", "add", "sub", "mul", "and", "xor", "or")
+}
+OPERATORS |= {
     "truediv": lambda one, other: one // other if other else 0,
     "mod": lambda one, other: one % other if other else 0,
     "lshift": lambda one, other: one << other % 64,
     "rshift": lambda one, other: one >> other % 64,
-    "and": lambda one, other: one & other,
-    "xor": lambda one, other: one ^ other,
-    "or": lambda one, other: one | other,
 }
-for name, operator in OPERATORS.items():
-    setattr(Word64, f"__{name}__", lambda *ones, operator=operator: Word64(operator(*map(int, ones)) & WORD))
+for name, function in OPERATORS.items():
+    setattr(Word64, f"__{name}__", lambda *ones, function=function: Word64(function(*map(int, ones)) & WORD))
 
 
 def test_expression():
@@ -226,12 +225,10 @@ def test_sort():
         ordered = sorted(values)
         return [ordered[i * (len(values) - 1) // 4] for i in range(5)]
 
-    random = Random(7)
-    numbers = quarters([random() for _ in range(14001)])
-    random = Random(7)
-    fractions = quarters([-(random() - 1024 * 10**6) for _ in range(10001)])
-    random = Random(7)
-    records = quarters([(random() % 500, -(random() % 4) * 25, i) for i in range(8001)])
+    numbers = quarters(draws(7, 14001))
+    fractions = quarters([1024 * 10**6 - one for one in draws(7, 10001)])
+    drawn = draws(7, 16002)
+    records = quarters([(drawn[2 * i] % 500, -(drawn[2 * i + 1] % 4) * 25, i) for i in range(8001)])
     random = Random(7)
     words = quarters(["".join("abcd"[random() % 4] for _ in range(random() % 6 + 1)) for _ in range(6001)])
     assert expected("sort").splitlines() == [

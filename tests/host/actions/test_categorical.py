@@ -1,4 +1,4 @@
-"""A legal column, by hand."""
+"""A legal column, or choosing until the stop, by hand."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
-from mlgo.host.actions import Categorical, Observation
+from mlgo.host.actions import Categorical, Observation, Subset
 from mlgo.host.log import Header
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import Normalisation
@@ -143,3 +143,17 @@ def test_margins_by_hand():
     logits = np.array([[1.0, 3.0, 2.5], [0.0, -np.inf, -np.inf], [2.0, 2.0, -np.inf]])
     assert SPACE.margin(logits).tolist() == [0.5, np.inf, 0.0]
     assert SPACE.margin(np.array([[4.0]])).tolist() == [np.inf]
+
+
+def test_rows_of_candidates_and_the_stop():
+    candidates = np.array([[0.1, 0.2], [0.3, 0.4]], np.float32)
+    rows = Subset().rows(candidates, np.array([7.0], np.float32))
+    assert np.array_equal(rows, np.array([[0.1, 0.2, 7, 0], [0.3, 0.4, 7, 0], [0, 0, 7, 1]], np.float32))
+    assert rows.shape[1] == Subset().num_inputs(3)
+
+
+def test_stopping_is_always_possible_where_nothing_is_left():
+    left, none = np.array([True, False]), np.zeros(2, bool)
+    assert Subset().legal(left).tolist() == [True, False, True]
+    assert Subset().legal(left, stop=False).tolist() == [True, False, False]
+    assert Subset().legal(none, stop=False).tolist() == [False, False, True]

@@ -52,9 +52,8 @@ def compiled(toolchain, settings, task, tmp_path_factory, sample):
 
 def table(result):
     """Features by name, [num_questions]."""
-    return dict(
-        zip((spec.name for spec in result.header.features), result.header.scalars(result.observations).T, strict=True)
-    )
+    names = [spec.name for spec in result.header.features]
+    return dict(zip(names, result.header.scalars(result.observations).T, strict=True))
 
 
 def of_first(result, start):
@@ -69,9 +68,8 @@ def vectors(result, start):
 
 
 def test_counts_by_hand(compiled):
-    result = compiled("counts")
-    assert of_first(result, "callee_counts[") == CALLEE
-    assert of_first(result, "caller_counts[") == CALLER
+    found = [of_first(compiled("counts"), f"{role}_counts[") for role in ("callee", "caller")]
+    assert found == [CALLEE, CALLER]
 
 
 def test_the_code_and_the_other_features_stay_the_same(compiled, sample):
@@ -149,11 +147,8 @@ def test_settings_follow_the_policy(settings, task):
     assert vocabulary_of(["callee_0123456789ab[0]"]) == "0123456789ab"
     assert vocabulary_of(["callee_users", "is_multiple_blocks"]) == ""
     assert settings_for_policy(["callee_users", "callee_counts[Load]"], task, settings).ir2vec == "counts"
-    assert (
-        settings_for_policy(["callee_0123456789ab[0]"], task, settings)
-        == settings_for_policy(["callee_users"], task, settings)
-        == settings
-    )
+    for name in ("callee_0123456789ab[0]", "callee_users"):
+        assert settings_for_policy([name], task, settings) == settings
     chosen = settings.model_copy(update={"ir2vec": "own.json"})
     assert settings_for_policy(["callee_counts[Load]"], task, chosen) == chosen
 
