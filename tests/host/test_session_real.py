@@ -33,8 +33,7 @@ ECHO = EchoAdvisor("inlining_default")
 SOURCES = ["codec/base64.c", "lz/match.c", "calc/parse.c", "json/parser.cpp", "graph/paths.cpp", "geometry/bvh.cpp"]
 
 # LLVM 19 and newer, in wire order: the table of section 2.1 of the fact sheet.
-FEATURES = [
-    *words("""
+FEATURES = words("""
     sroa_savings sroa_losses load_elimination call_penalty call_argument_setup load_relative_intrinsic
     lowered_call_arg_setup indirect_call_penalty jump_table_penalty case_cluster_penalty
     switch_default_dest_penalty switch_penalty unsimplified_common_instructions num_loops dead_blocks
@@ -43,7 +42,6 @@ FEATURES = [
     callee_basic_block_count callsite_height node_count nr_ctant_params cost_estimate edge_count caller_users
     caller_conditionally_executed_blocks caller_basic_block_count callee_conditionally_executed_blocks
     callee_users is_callee_avail_external is_caller_avail_external""")
-]
 
 
 @pytest.fixture
@@ -63,6 +61,11 @@ int second(int a, int b) { return helper(a, b) - 1; }
 """
 
 NO_CALLS = "int f(int x) { return x * 3; } int g(int x) { return x - 1; }"
+DECIDED = """
+static __attribute__((always_inline)) inline int must(int x) { return x * 5; }
+static __attribute__((noinline)) int never(int x) { return x * 7; }
+int f(int x) { return must(x) + never(x); }
+"""
 
 # Each level calls the one below it twice, so inlining everything doubles the code at every level.
 TOWER = """
@@ -90,20 +93,15 @@ def test_echo_of_the_default_reproduces_the_plain_object(advised, source, sample
     assert plain.header is None
 
 
-def test_features_and_advice_are_what_llvm_documents(advised, sample):
-    result = advised(sample("lz/match.c"), ConstantAdvisor(0))
-    assert len(FEATURES) == 38
-    assert [spec.name for spec in result.header.features] == FEATURES
-    assert all(spec.dtype == np.int64 and spec.shape == (1,) for spec in result.header.features)
-    assert result.header.payload_bytes == 304
-    assert result.header.advice == TensorSpec("inlining_decision", np.dtype(np.int64), (1,))
-    assert result.header.score is None
-
-
-def test_the_default_comes_last_when_asked_for(advised, sample):
-    result = advised(sample("lz/match.c"), ECHO, with_heuristic_feature=True)
-    assert [spec.name for spec in result.header.features] == [*FEATURES, "inlining_default"]
-    assert result.header.payload_bytes == 312
+@pytest.mark.parametrize("more", [[], ["inlining_default"]])
+def test_features_and_advice_are_what_llvm_documents(more, advised, sample):
+    """The default comes last when asked for."""
+    header = advised(sample("lz/match.c"), ConstantAdvisor(0), with_heuristic_feature=bool(more)).header
+    assert [spec.name for spec in header.features] == [*FEATURES, *more]
+    assert all(spec.dtype == np.int64 and spec.shape == (1,) for spec in header.features)
+    assert header.payload_bytes == 8 * (38 + len(more))
+    assert header.advice == TensorSpec("inlining_decision", np.dtype(np.int64), (1,))
+    assert header.score is None
 
 
 def test_two_calls_give_two_questions_with_readable_features(advised, bitcode):
@@ -125,24 +123,13 @@ def test_two_calls_give_two_questions_with_readable_features(advised, bitcode):
     assert result.answers == bytes(16)
 
 
-def test_a_module_without_calls_asks_nothing(advised, bitcode, toolchain, settings):
-    module = bitcode(NO_CALLS)
+@pytest.mark.parametrize("source", [NO_CALLS, DECIDED], ids=["no calls", "forced and forbidden"])
+def test_nothing_is_asked_where_nothing_is_to_be_decided(source, advised, bitcode, toolchain, settings):
+    module = bitcode(source)
     result = advised(module, ConstantAdvisor(1), record=True)
-    assert result.num_questions == 0
-    assert result.answers == b""
-    assert result.observations == b""
+    assert (result.num_questions, result.answers, result.observations) == (0, b"", b"")
     assert result.header is not None
     assert result.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
-
-
-def test_forced_and_forbidden_inlining_is_not_asked_about(advised, bitcode):
-    source = """
-    static __attribute__((always_inline)) inline int must(int x) { return x * 5; }
-    static __attribute__((noinline)) int never(int x) { return x * 7; }
-    int f(int x) { return must(x) + never(x); }
-    """
-    result = advised(bitcode(source), ConstantAdvisor(1))
-    assert result.num_questions == 0
 
 
 @pytest.mark.parametrize("source", ["json/parser.cpp", "lz/match.c"])
@@ -166,12 +153,6 @@ def test_advisors_differ_as_they_must(advised, source, sample):
     assert len({never.object_sha256, always.object_sha256, some.object_sha256}) == 3
 
 
-def test_any_non_zero_answer_inlines(advised, bitcode):
-    module = bitcode(TWO_CALLS)
-    digests = {value: advised(module, ConstantAdvisor(value)).object_sha256 for value in (0, 1, 2, -1)}
-    assert digests[1] == digests[2] == digests[-1] != digests[0]
-
-
 def test_a_random_advisor_is_reproducible_and_its_record_replays(advised, sample):
     module = sample("graph/paths.cpp")
     first = advised(module, random_inliner(Setting(7, "m", 0.5, "")), record=True)
@@ -179,16 +160,32 @@ def test_a_random_advisor_is_reproducible_and_its_record_replays(advised, sample
     other = advised(module, random_inliner(Setting(8, "m", 0.5, "")))
     replay = advised(module, RecordedAdvisor(first.answers), record=True)
     assert first.answers == again.answers != other.answers
+    assert other.observations == b""  # recording is optional
     assert first.object_sha256 == again.object_sha256 == replay.object_sha256
     assert first.observations == replay.observations
     assert len(first.observations) == first.num_questions * 304
     assert replay.answers == first.answers
 
 
-def test_a_record_that_is_too_short_is_refused(advised, bitcode, leaves_nothing):
+class Broken:
+    """Raises where it should answer."""
+
+    def respond_to(self, header):
+        return lambda payload: 1 // 0
+
+
+@pytest.mark.parametrize(
+    ("advisor", "error", "message"),
+    [
+        (RecordedAdvisor(bytes(8)), PolicyError, "only 1 answers"),
+        (EchoAdvisor("no_such_feature"), ProtocolError, "'no_such_feature'"),
+        (Broken(), ZeroDivisionError, None),
+    ],
+)
+def test_an_advisor_that_fails_leaves_nothing(advisor, error, message, advised, bitcode, leaves_nothing):
     module = bitcode(TWO_CALLS)
-    with leaves_nothing(), pytest.raises(PolicyError, match="only 1 answers"):
-        advised(module, RecordedAdvisor(bytes(8)))
+    with leaves_nothing(), pytest.raises(error, match=message):
+        advised(module, advisor)
 
 
 def test_size_stop_is_recorded(advised, bitcode, settings):
@@ -203,21 +200,15 @@ def test_size_stop_is_recorded(advised, bitcode, settings):
     assert not never.truncated  # what never grows never stops
 
 
-def test_recording_is_optional(advised, bitcode):
-    result = advised(bitcode(TWO_CALLS), ConstantAdvisor(1))
-    assert result.observations == b""
-    assert result.num_questions == 2
-
-
-def test_remarks_count_what_was_inlined(advised, bitcode, sample, toolchain, task, settings):
+def test_remarks_count_what_any_answer_but_0_inlined(advised, bitcode, sample, toolchain, task, settings):
     module = bitcode(TWO_CALLS)
     done = task.done_remark
-    always = advised(module, ConstantAdvisor(1), remark=done)
-    never = advised(module, ConstantAdvisor(0), remark=done)
-    assert (always.num_remarks, never.num_remarks) == (2, 0)
-    assert not always.truncated
-    quiet = advised(module, ConstantAdvisor(1))
-    assert always.object_sha256 == quiet.object_sha256  # asking for remarks changes nothing
+    results = [advised(module, ConstantAdvisor(value), remark=done) for value in (0, 1, 2, -1)]
+    assert [one.num_remarks for one in results] == [0, 2, 2, 2]
+    never, always, *others = (one.object_sha256 for one in results)
+    assert others == [always] * 2 != [never] * 2
+    assert not results[1].truncated
+    assert advised(module, ConstantAdvisor(1)).object_sha256 == always  # asking for remarks changes nothing
     module = sample("lz/match.c")
     plain = compile_plain(toolchain, module, settings, remark=done)
     echo = advised(module, ECHO, with_heuristic_feature=True, remark=done)
@@ -225,40 +216,24 @@ def test_remarks_count_what_was_inlined(advised, bitcode, sample, toolchain, tas
     assert plain.object_sha256 == compile_plain(toolchain, module, settings).object_sha256
 
 
-def test_an_unknown_feature_is_a_named_failure(advised, bitcode, leaves_nothing):
-    module = bitcode(TWO_CALLS)
-    with leaves_nothing(), pytest.raises(ProtocolError, match="'no_such_feature'"):
-        advised(module, EchoAdvisor("no_such_feature"))
-
-
-def test_an_advisor_that_raises_leaves_nothing(advised, bitcode, leaves_nothing):
-    class Broken:
-        def respond_to(self, header):
-            def respond(payload):
-                raise ZeroDivisionError
-
-            return respond
-
-    module = bitcode(TWO_CALLS)
-    with leaves_nothing(), pytest.raises(ZeroDivisionError):
-        advised(module, Broken())
-
-
 @pytest.mark.parametrize("plain", [False, True])
-@pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "cut", "flipped"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: None,
+        lambda data: b"",
+        lambda data: b"\x00garbage",
+        lambda data: data[: len(data) // 2],
+        lambda data: data[:8] + bytes(200) + data[208:],
+    ],
+    ids=["missing", "empty", "garbage", "cut", "flipped"],
+)
 def test_damaged_bitcode_fails_with_a_reason(
     damage, plain, advised, sample, toolchain, settings, tmp_path, leaves_nothing
 ):
     module = tmp_path / "damaged.bc"
-    data = sample("lz/match.c").read_bytes()
-    damaged = {
-        "empty": b"",
-        "garbage": b"\x00garbage",
-        "cut": data[: len(data) // 2],
-        "flipped": data[:8] + bytes(200) + data[208:],
-    }
-    if damage != "missing":
-        module.write_bytes(damaged[damage])
+    if (damaged := damage(sample("lz/match.c").read_bytes())) is not None:
+        module.write_bytes(damaged)
     with leaves_nothing(), pytest.raises(CompilerExit, match="error: "):
         compile_plain(toolchain, module, settings) if plain else advised(module, ConstantAdvisor(1))
 
@@ -279,30 +254,17 @@ def test_a_target_whose_objects_are_unknown_is_refused(bitcode, toolchain, setti
         compile_plain(web, module, settings)
 
 
-def test_many_compiles_leak_nothing(advised, bitcode, leaves_nothing):
-    module = bitcode(TWO_CALLS)
-    with leaves_nothing():
-        for _ in range(20):
-            advised(module, ConstantAdvisor(1))
-
-
-@pytest.mark.skipif(shutil.which("size") is None, reason="binutils not installed")
-@pytest.mark.parametrize("source", SOURCES)
-def test_text_bytes_is_the_first_column_of_gnu_size(source, sample, toolchain, settings, tmp_path):
-    path = tmp_path / "module.o"
-    result = compile_plain(toolchain, sample(source), settings, object_path=path)
-    listing = subprocess.run(["size", path], capture_output=True, text=True, check=True).stdout
-    assert result.scores["text_bytes"] == int(listing.splitlines()[1].split()[0])
-
-
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="binutils not installed")
 @pytest.mark.parametrize("source", SOURCES)
-def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path):
+def test_sizes_agree_with_readelf_and_gnu_size(source, sample, toolchain, settings, tmp_path):
     path = tmp_path / "module.o"
     result = compile_plain(toolchain, sample(source), settings, object_path=path)
-    listing = subprocess.run(["readelf", "-S", "-W", path], capture_output=True, text=True, check=True).stdout
+    sizes, listing = (
+        subprocess.run([*command, path], capture_output=True, text=True, check=True).stdout.splitlines()
+        for command in (["size"], ["readelf", "-S", "-W"])
+    )
     executable = text = 0
-    for line in listing.splitlines():
+    for line in listing:
         columns = line.partition("]")[2].split()
         if len(columns) < 9 or columns[4] == "Size":
             continue
@@ -311,6 +273,7 @@ def test_sizes_agree_with_readelf(source, sample, toolchain, settings, tmp_path)
         executable += size if "X" in flags else 0
         text += size if "A" in flags and ("X" in flags or "W" not in flags) else 0
     assert (result.scores["exec_bytes"], result.scores["text_bytes"]) == (executable, text)
+    assert text == int(sizes[1].split()[0])
     assert 0 < executable < text
 
 
