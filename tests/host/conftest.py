@@ -22,14 +22,9 @@ def valgrind() -> Valgrind:
 
 
 @pytest.fixture(scope="session")
-def fast(settings):
-    """Settings of a task in code generation."""
-    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
-
-
-@pytest.fixture(scope="session")
-def optimized(toolchain, fast, tmp_path_factory):
+def optimized(toolchain, settings, tmp_path_factory):
     """Optimized bitcode of a source of data/sample for a task in code generation; unoptimized beside it."""
+    fast = settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
     folder = tmp_path_factory.mktemp("optimized")
 
     def compile_sample(task: Task, source: str) -> Path:

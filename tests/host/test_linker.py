@@ -22,10 +22,14 @@ FIRST = HEADER + "int one(int x) { return twin<1>(x) + twin<2>(x); }\nint shared
 SECOND = HEADER + "int two(int x) { return twin<1>(x + 7); }\nint shared() { return 2; }"
 
 
-def linked_text(objects, *, timeout_s=60.0, fold=False):
+def linked_text(linker, objects, timeout_s, *, fold=False):
     """Text of a shared object of these."""
     arguments = ["-shared", "-Bsymbolic", *map(str, objects)]
-    return text_size(read_sections(link(find_linker(), arguments, timeout_s, fold=fold)))
+    return text_size(read_sections(link(linker, arguments, timeout_s, fold=fold)))
+
+
+def size(objects, timeout_s=60.0, *, fold=False):
+    return linked_text(find_linker(), objects, timeout_s, fold=fold)
 
 
 @pytest.fixture
@@ -39,24 +43,24 @@ def objects(bitcode, toolchain, settings, tmp_path):
 def test_copies_go_and_all_else_stays(objects, leaves_nothing):
     first, second = objects
     with leaves_nothing():
-        alone = linked_text([first])
-        both = linked_text(objects)
+        alone = size([first])
+        both = size(objects)
     text = text_size(read_sections(second.read_bytes()))
     # Of the second object two small functions remain; its copy of the loop, which is most of it, goes.
     assert alone < both < alone + text
-    assert linked_text(objects, fold=True) < both  # identical code is folded on demand
+    assert size(objects, fold=True) < both  # identical code is folded on demand
     # The same object again brings its own functions a second time, aligned, but no group.
     data = first.read_bytes()
     text = text_size(read_sections(data))
     own = deduplicated_text([(text, comdat_groups(data))] * 2) - text
-    assert alone < linked_text([first, first]) <= alone + own + 2 * 16
+    assert alone < size([first, first]) <= alone + own + 2 * 16
 
 
 def test_tables_of_the_dynamic_linker_do_not_count(bitcode, toolchain, settings, tmp_path):
     def linked(name: str) -> int:
         path = tmp_path / f"{len(name)}.o"
         compile_plain(toolchain, bitcode(f"int {name}(int x) {{ return x + 1; }}"), settings, object_path=path)
-        return linked_text([path])
+        return size([path])
 
     assert linked("f") == linked("f" * 5000)
 
@@ -71,7 +75,7 @@ def test_code_that_is_not_position_independent_links(toolchain, settings, tmp_pa
     compile_plain(toolchain, source, settings, object_path=tmp_path / "a.o")
     code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
     assert code >= 10
-    assert linked_text([tmp_path / "a.o"]) >= code
+    assert size([tmp_path / "a.o"]) >= code
 
 
 @pytest.mark.parametrize("visibility", ["default", "hidden", "protected"])
@@ -80,21 +84,21 @@ def test_symbols_of_modules_that_are_not_there_stay_open(bitcode, toolchain, set
     text = f"{attribute} extern int missing(int); {attribute} int f(int x) {{ return missing(x) + 1; }}"
     compile_plain(toolchain, bitcode(text), settings, object_path=tmp_path / "a.o")
     code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
-    assert linked_text([tmp_path / "a.o"]) >= code  # nothing exported is no reason to drop it
+    assert size([tmp_path / "a.o"]) >= code  # nothing exported is no reason to drop it
 
 
 def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
     broken = tmp_path / "broken.o"
     broken.write_bytes(objects[0].read_bytes()[:200])
     with leaves_nothing(), pytest.raises(LinkError, match=r"ended with status 1: .*error: broken\.o") as caught:
-        linked_text([objects[1], broken])
+        size([objects[1], broken])
     assert str(tmp_path) not in str(caught.value)
     with leaves_nothing(), pytest.raises(CompileTimeout, match="the linker did not end within 0 s"):
-        linked_text(objects, timeout_s=0.0)
+        size(objects, timeout_s=0.0)
 
 
 def test_files_of_other_formats_are_refused(bitcode, toolchain, settings, tmp_path):
     apple = type(toolchain)(toolchain.binary, True, toolchain.version, "aarch64-macos-none")
     compile_plain(apple, bitcode("int f(void) { return 1; }"), settings, object_path=tmp_path / "a.o")
     with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
-        linked_text([tmp_path / "a.o"])
+        size([tmp_path / "a.o"])

@@ -13,19 +13,24 @@ from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.regalloc import LIGHTEST, LONGEST
 from mlgo.host.tasks.task import ConstantAdvisor, RecordedAdvisor, Setting, get_task
 
-EVICT, PRIORITY = get_task("regalloc-evict"), get_task("regalloc-priority")
+TASK, PRIORITY = get_task("regalloc-evict"), get_task("regalloc-priority")
 SOURCES = ["matrix/lu.cpp", "lz/match.c", "geometry/bvh.cpp", "codec/crc.c"]
 
 
+@pytest.fixture(scope="session")
+def fast(settings):
+    return settings.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
+
+
 def evicted(toolchain, fast, module, advisor, **options) -> CompileResult:
-    return compile_under_advice(toolchain, EVICT, module, advisor, fast, **options)
+    return compile_under_advice(toolchain, TASK, module, advisor, fast, **options)
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_code_from_optimized_modules_is_what_the_whole_compile_gives(source, optimized, toolchain, fast, tmp_path):
-    module = optimized(EVICT, source)
+    module = optimized(TASK, source)
     whole = compile_plain(toolchain, module.with_suffix(".plain.bc"), fast)
-    code = compile_plain(toolchain, module, fast, task=EVICT)
+    code = compile_plain(toolchain, module, fast, task=TASK)
     assert code.object_sha256 == whole.object_sha256
     assert whole.spills is None
     assert code.spills is not None
@@ -38,8 +43,8 @@ def test_costs_are_those_of_a_yaml_parser(optimized, toolchain, fast, tmp_path):
         pass
 
     Loader.add_constructor("!Missed", lambda loader, node: loader.construct_mapping(node, deep=True))
-    module, record = optimized(EVICT, "geometry/bvh.cpp"), tmp_path / "r.yaml"
-    result = compile_plain(toolchain, module, fast, task=EVICT)
+    module, record = optimized(TASK, "geometry/bvh.cpp"), tmp_path / "r.yaml"
+    result = compile_plain(toolchain, module, fast, task=TASK)
     options = ["-foptimization-record-passes=regalloc", f"-foptimization-record-file={record}"]
     command = [*toolchain.back_end, "-O2", "-Xclang", "-disable-llvm-passes", "-fsave-optimization-record", *options]
     subprocess.run([*command, "-x", "ir", module, "-c", "-o", tmp_path / "m.o"], check=True, capture_output=True)
@@ -53,7 +58,7 @@ def test_costs_are_those_of_a_yaml_parser(optimized, toolchain, fast, tmp_path):
     assert result.scores["spill_cost"] == pytest.approx(total)
 
 
-@pytest.mark.parametrize(("task", "advisor"), [(EVICT, LIGHTEST), (PRIORITY, LONGEST)])
+@pytest.mark.parametrize(("task", "advisor"), [(TASK, LIGHTEST), (PRIORITY, LONGEST)])
 def test_functions_are_contexts_and_answers_can_be_given_again(
     task, advisor, optimized, toolchain, fast, leaves_nothing
 ):
@@ -70,7 +75,7 @@ def test_functions_are_contexts_and_answers_can_be_given_again(
 
 
 def test_no_answer_can_crash_the_compiler(optimized, toolchain, fast, leaves_nothing):
-    module = optimized(EVICT, "matrix/lu.cpp")
+    module = optimized(TASK, "matrix/lu.cpp")
     with leaves_nothing():
         for value in (0, 5, -1, 77):
             result = evicted(toolchain, fast, module, ConstantAdvisor(value))
@@ -80,15 +85,15 @@ def test_no_answer_can_crash_the_compiler(optimized, toolchain, fast, leaves_not
 
 
 def test_illegal_answers_do_crash_it_without_the_guard(optimized, toolchain, fast):
-    unguarded = replace(EVICT, guard=None)
+    unguarded = replace(TASK, guard=None)
     with pytest.raises(CompilerExit, match=r"signal 11|status 139"):
-        compile_under_advice(toolchain, unguarded, optimized(EVICT, "matrix/lu.cpp"), ConstantAdvisor(77), fast)
+        compile_under_advice(toolchain, unguarded, optimized(TASK, "matrix/lu.cpp"), ConstantAdvisor(77), fast)
 
 
 def test_a_limit_of_questions(optimized, toolchain, fast, leaves_nothing):
     few = fast.model_copy(update={"max_questions": 2})
     with leaves_nothing(), pytest.raises(TooManyQuestions, match=r"compile\.max_questions \(2\)"):
-        evicted(toolchain, few, optimized(EVICT, "matrix/lu.cpp"), LIGHTEST)
+        evicted(toolchain, few, optimized(TASK, "matrix/lu.cpp"), LIGHTEST)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +119,7 @@ def test_remarks_that_are_not_there(script, optimized, toolchain, fast):
     )
     deaf = replace(toolchain, binary=Path(script(text)), is_zig=False)
     with pytest.raises(RemarkError, match="wrote no remarks"):
-        compile_plain(deaf, optimized(EVICT, "lz/match.c"), fast, task=EVICT)
+        compile_plain(deaf, optimized(TASK, "lz/match.c"), fast, task=TASK)
 
 
 @pytest.fixture(scope="module")
