@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from functools import reduce
 
 import pytest
 import yaml
@@ -33,37 +34,16 @@ def values():
     return copy.deepcopy(yaml.safe_load(PATH.read_text()))
 
 
-def put(values, key, value):
-    *path, last = key.split(".")
-    for part in path:
-        values = values[part]
-    values[last] = value
-
-
-def test_settings_that_contradict_each_other(values):
-    siblings = values["ppo"] | {"baseline": "siblings", "episodes": 1}
-    with pytest.raises(ConfigError, match=r"ppo: .*with baseline siblings episodes must be 2 or more"):
-        parse_config(values | {"ppo": siblings})
-    values["ppo"]["start"], values["es"]["start"] = "es", "ppo"
-    with pytest.raises(ConfigError, match=r"es\.start and ppo\.start name each other"):
-        parse_config(values)
-
-
-def test_the_repositorys_configuration_and_presets_are_valid():
+def test_the_repositorys_configuration_is_valid_and_stays_as_it_is():
     config = load_config(PATH)
     assert config.task == "inline-size"
     assert config.compile.optimization == "-Oz"
-    projects = [p for split in config.corpus.splits.model_dump().values() for p in split]
-    for project in projects:
-        assert (REPOSITORY / config.corpus.recipes / f"{project}.yaml").is_file()
-    for preset in (REPOSITORY / "config" / "presets").glob("*.yaml"):
-        load_config(PATH, preset)
     assert config.compile == DEFAULT_COMPILE  # what runs without the file compiles as the file says
     with pytest.raises(ValueError, match="frozen"):
         config.es.pairs = 9
 
 
-def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
+def test_learners_of_the_scoreboard_and_all_train_sets_get_the_same_number_of_compiles():
     config = load_config(PATH, REPOSITORY / "config/presets/scoreboard.yaml")
     assert sorted(config.train.algorithms) == ["bc", "bcmax", "es", "marginal", "ppo"]
     marginal, es, ppo, bcmax = config.marginal, config.es, config.ppo, config.bcmax
@@ -82,13 +62,9 @@ def test_the_scoreboard_gives_all_learners_the_same_number_of_compiles():
     members = Architecture((38, marginal.members * first + 2, marginal.members * second + 2, 18, 1)).num_params
     assert config.policy.hidden == bcmax.hidden
     assert Architecture((38, *bcmax.hidden, 1)).num_params == pytest.approx(members, rel=0.1)
-
-
-def test_all_train_sets_get_the_same_number_of_compiles():
     config = load_config(PATH, REPOSITORY / "config/presets/generalisation.yaml")
-    marginal, sets = config.marginal, config.generalisation.train_sets
-    assert marginal.compiles == marginal.max_compiles
-    assert {one.modules for one in sets.values()} == {170}
+    assert config.marginal.compiles == config.marginal.max_compiles
+    assert {one.modules for one in config.generalisation.train_sets.values()} == {170}
 
 
 @pytest.mark.parametrize(
@@ -98,9 +74,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("sede", 3, r"unknown key 'sede'; known here: .*seed, sweep, target"),
         ("corpus.splits.training", [], r"unknown key 'corpus\.splits\.training'; known here: test, train, validation"),
         ("es.pairs", "8", r"es\.pairs: .*integer.*'8'"),
-        ("es.pairs", 8.5, r"es\.pairs: .*integer"),
         ("es.pairs", True, r"es\.pairs: "),
-        ("es.pairs", None, r"es\.pairs: "),
         ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
         ("es.gradient", "lars", r"es\.gradient: .*'monte_carlo' or 'ridge'"),
         ("es.top_directions", -1, r"es\.top_directions: .*greater than or equal to 0"),
@@ -111,12 +85,9 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("es.trust_region.shrink_factor", 1.0, r"es\.trust_region\.shrink_factor: .*less than 1"),
         ("es.trust_region.grow_factor", 1.0, r"es\.trust_region\.grow_factor: .*greater than 1"),
         ("seed", -1, r"seed: .*greater than or equal to 0"),
-        ("seed", "0", r"seed: "),
         ("corpus.max_failed_share", 1.5, r"corpus\.max_failed_share: .*less than or equal to 1"),
-        ("corpus.max_failed_share", -0.1, r"corpus\.max_failed_share: "),
         ("compile.compile_timeout_s", 0.0, r"compile\.compile_timeout_s: .*greater than 0"),
         ("compile.compile_timeout_s", float("nan"), r"compile\.compile_timeout_s: "),
-        ("compile.compile_timeout_s", float("inf"), r"compile\.compile_timeout_s: "),
         ("compile.answer_timeout_s", float("inf"), r"compile\.answer_timeout_s: "),
         ("compile.size_stop_factor", float("inf"), r"compile\.size_stop_factor: "),
         ("compile.size_stop_factor", 1.0, r"compile\.size_stop_factor: .*greater than 1"),
@@ -132,7 +103,6 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("bc.weighting", "modules", r"bc\.weighting: .*sqrt"),
         ("bc.balance", 1, r"bc\.balance: "),
         ("train.seeds", [0, -1], r"train\.seeds\.1: "),
-        ("train.seeds", 0, r"train\.seeds: "),
         ("train.seeds", [2**40], r"train\.seeds\.0: "),  # Keras takes 32 bits
         ("policy.hidden", [32, 0], r"policy\.hidden\.1: "),
         ("evaluate.confidence", 1.0, r"evaluate\.confidence: "),
@@ -140,11 +110,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("evaluate.splits", ["test", "test"], "twice"),
         ("evaluate.splits", ["tset"], r"evaluate\.splits\.0: "),
         ("corpus", 3, r"corpus: "),
-        (
-            "generalisation.compilers.llvm19.versoin",
-            "1",
-            r"key 'generalisation\.compilers\.llvm19\.versoin'; known here: s",
-        ),
+        ("generalisation.compilers.llvm19.versoin", "1", r"key '.*\.compilers\.llvm19\.versoin'; known here: s"),
         ("generalisation.compilers.llvm19.sha256.x86_64", "9fcd", r"llvm19\.sha256\.x86_64: .*pattern"),
         ("generalisation.compilers.main", {}, r"generalisation\.compilers\.main\.\[key\]: .*pattern"),
         ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c\+\+' or 'c'"),
@@ -153,9 +119,22 @@ def test_all_train_sets_get_the_same_number_of_compiles():
     ],
 )
 def test_mistakes_name_their_key(key, value, message, values):
-    put(values, key, value)
+    *path, last = key.split(".")
+    reduce(dict.get, path, values)[last] = value
     with pytest.raises(ConfigError, match=message):
         parse_config(values)
+
+
+@pytest.mark.parametrize(
+    ("ppo", "es", "message"),
+    [
+        ({"baseline": "siblings", "episodes": 1}, {}, r"ppo: .*with baseline siblings episodes must be 2 or more"),
+        ({"start": "es"}, {"start": "ppo"}, r"es\.start and ppo\.start name each other"),
+    ],
+)
+def test_settings_that_contradict_each_other(ppo, es, message, values):
+    with pytest.raises(ConfigError, match=message):
+        parse_config(values | {"ppo": values["ppo"] | ppo, "es": values["es"] | es})
 
 
 def test_missing_keys_are_named(values):
@@ -179,13 +158,6 @@ def test_a_project_in_two_splits(first, second, values):
         parse_config(values)
 
 
-def test_projects_in_several_forms_and_whole_numbers_for_seconds(values):
-    values["corpus"]["splits"]["train"] = ["a", "a@whole", "a@thin"]
-    values["compile"]["compile_timeout_s"] = 90
-    assert parse_config(values).corpus.splits.train == ["a", "a@whole", "a@thin"]
-    assert parse_config(values).compile.compile_timeout_s == 90.0
-
-
 @pytest.mark.parametrize(
     ("split", "project", "form", "message"),
     [
@@ -203,19 +175,15 @@ def test_forms_that_a_project_may_not_have(split, project, form, message, values
         parse_config(values)
 
 
-@pytest.mark.parametrize("value", [None, [], 3, "text"])
-def test_not_a_mapping(value):
-    with pytest.raises(ConfigError):
-        parse_config(value)
-
-
 def test_presets_are_laid_over_in_order(tmp_path, values):
-    (tmp_path / "one.yaml").write_text("es: {pairs: 2, modules: 3}\ncorpus: {splits: {train: [zopfli]}}\n")
-    (tmp_path / "two.yaml").write_text("es: {modules: 5}\n")
+    forms = "[a, a@whole, a@thin]"  # a project may be there in several
+    (tmp_path / "one.yaml").write_text(f"es: {{pairs: 2, modules: 3}}\ncorpus: {{splits: {{train: {forms}}}}}\n")
+    (tmp_path / "two.yaml").write_text("es: {modules: 5}\ncompile: {compile_timeout_s: 90}\n")
     config = load_config(PATH, tmp_path / "one.yaml", tmp_path / "two.yaml")
     assert (config.es.pairs, config.es.modules) == (2, 5)
     assert config.es.generations == values["es"]["generations"]
-    assert config.corpus.splits.train == ["zopfli"]  # lists are replaced, not joined
+    assert config.compile.compile_timeout_s == 90.0
+    assert config.corpus.splits.train == ["a", "a@whole", "a@thin"]  # lists are replaced, not joined
     assert config.corpus.splits.test == values["corpus"]["splits"]["test"]
     (tmp_path / "bad.yaml").write_text("es: {pairz: 2}\n")
     with pytest.raises(ConfigError, match=r"config\.yaml \+ .*bad\.yaml: unknown key 'es\.pairz'"):
@@ -223,14 +191,16 @@ def test_presets_are_laid_over_in_order(tmp_path, values):
 
 
 def test_unreadable_files(tmp_path):
-    with pytest.raises(ConfigError, match=r"cannot read .*none\.yaml"):
-        load_config(tmp_path / "none.yaml")
-    with pytest.raises(ConfigError, match="cannot read"):
-        load_config(tmp_path)
+    for path in (tmp_path, tmp_path / "none.yaml"):
+        with pytest.raises(ConfigError, match=f"cannot read .*{path.name}"):
+            load_config(path)
     for data in (b"a: [", b"\xff\xfe\xfa", b"a: b: c", b"\0"):
         (tmp_path / "x.yaml").write_bytes(data)
         with pytest.raises(ConfigError, match=r"x\.yaml"):
             load_config(tmp_path / "x.yaml")
+    for value in (None, [], 3, "text"):
+        with pytest.raises(ConfigError):
+            parse_config(value)
     (tmp_path / "list.yaml").write_text("[1, 2]")
     with pytest.raises(ConfigError, match=r"list\.yaml is no mapping of sections"):
         read_settings(tmp_path / "list.yaml")
@@ -238,8 +208,7 @@ def test_unreadable_files(tmp_path):
 
 def test_merge_by_hand():
     base = {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
-    overlay = {"b": {"d": [9], "new": 5}, "e": 7, "g": 8}
-    merged = merge(base, overlay)
+    merged = merge(base, {"b": {"d": [9], "new": 5}, "e": 7, "g": 8})
     assert merged == {"a": 1, "b": {"c": 2, "d": [9], "new": 5}, "e": 7, "g": 8}
     assert base == {"a": 1, "b": {"c": 2, "d": [1, 2]}, "e": {"f": 3}}
 
@@ -255,33 +224,24 @@ def test_sections_as_workflow_rules_hand_them_over(values):
 
 
 def named_in(title: str) -> set[str]:
-    """Names in the first column of the table under a title of config/README.md."""
     _, _, part = (REPOSITORY / "config/README.md").read_text().partition(f"\n## {title}\n")
     rows = [line for line in part.partition("\n## ")[0].splitlines() if line.startswith("| `")]
     return {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}
 
 
-def test_every_section_and_every_preset_is_named_in_the_readme():
+def test_every_section_and_every_preset_is_named_in_the_readme_and_every_setting_is_explained():
     assert named_in("Sections") == set(yaml.safe_load(PATH.read_text()))
     assert named_in("Presets") == {path.stem for path in (REPOSITORY / "config/presets").glob("*.yaml")}
-
-
-def test_every_setting_is_explained():
-    schema = json_schema()
-    for definition in schema["$defs"].values():
-        for name, setting in definition["properties"].items():
-            assert setting.get("description"), name
-    assert re.match("https://json-schema.org/", schema["$schema"])
-
-
-def test_small_and_large_numbers_survive_the_way_to_a_program(tmp_path, values):
-    values["bc"]["learning_rate"], values["es"]["step_size"] = 0.00001, 1e300
-    settings = read_settings(write_settings(tmp_path, values, "bc", "es"))
-    assert settings.section("bc", BCConfig).learning_rate == 0.00001
-    assert settings.section("es", ESConfig).step_size == 1e300
+    settings = [(n, one) for kind in json_schema()["$defs"].values() for n, one in kind["properties"].items()]
+    assert [name for name, setting in settings if not setting.get("description")] == []
+    assert json_schema()["$schema"].startswith("https://json-schema.org/")
 
 
 def test_a_program_gets_the_settings_of_its_rule_and_no_others(tmp_path, values):
+    values["bc"]["learning_rate"], values["es"]["step_size"] = 0.00001, 1e300  # small and large numbers survive
+    both = read_settings(write_settings(tmp_path, values, "bc", "es"))
+    assert both.section("bc", BCConfig).learning_rate == 0.00001
+    assert both.section("es", ESConfig).step_size == 1e300
     path = write_settings(tmp_path, values, "seed", "compile.objective", "evaluate.splits")
     assert json.loads(path.read_text()) == {
         "seed": 0,
@@ -313,7 +273,6 @@ def test_the_default_corpus_is_large_enough_to_learn_from_and_to_decide_by():
     corpus = load_config(PATH).corpus
     assert len(corpus.splits.train) >= 40
     assert len(corpus.splits.validation) >= 10
-    assert len(set(corpus.splits.projects)) == len(corpus.splits.projects)
     recipes = {name: load_recipe(REPOSITORY / corpus.recipes / f"{name}.yaml") for name in corpus.splits.projects}
     decide = [any(unit.language == "c++" for unit in recipes[name].units) for name in corpus.splits.validation]
     assert 2 * sum(decide) >= len(decide)

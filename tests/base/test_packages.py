@@ -1,9 +1,11 @@
-"""Wheels from an index on this machine; source distributions are in tests/corpus/test_build.py."""
+"""Wheels and source distributions from an index on this machine."""
 
 import functools
 import hashlib
 import http.server
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +20,9 @@ FILES = {
     "thing-2.0.tar.gz": b"newer sources",
 }
 HASHES = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}
+SOURCES = HASHES["thing-1.0.tar.gz"]
+PACKAGE = Package("thing", "1.0", SOURCES, "sdist")
+NOWHERE = "http://127.0.0.1:9/"
 
 
 @pytest.fixture
@@ -37,28 +42,53 @@ def index(tmp_path, monkeypatch):
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/")
-        yield
+        yield folder
         server.shutdown()
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".whl")])
-def test_the_wheel_of_the_pinned_hash_is_taken(name, tmp_path, index):
-    path = fetch_package(Package("thing", "1.0", HASHES[name], "wheel"), tmp_path / "cache")
-    assert path == tmp_path / "cache" / f"{HASHES[name]}-{name}"
+@pytest.mark.parametrize("name", [name for name in FILES if "1.0" in name])
+def test_the_file_of_the_pinned_hash_is_fetched_once_and_kept(name, tmp_path, index, monkeypatch):
+    package = Package("thing", "1.0", HASHES[name], "wheel" if name.endswith(".whl") else "sdist")
+    path = fetch_package(package, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == [path] == [tmp_path / "cache" / f"{HASHES[name]}-{name}"]
     assert path.read_bytes() == FILES[name]
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    assert fetch_package(package, tmp_path / "cache") == path
 
 
 @pytest.mark.parametrize(
-    ("version", "sha256", "message"),
+    ("changes", "message"),
     [
-        ("2.0", "0" * 64, r"thing 2\.0 has no wheel on the index; pin another version"),
-        ("1.0", HASHES["thing-1.0.tar.gz"], f"{HASHES['thing-1.0.tar.gz']} is pinned"),
+        ({"version": "2.0", "kind": "wheel"}, r"thing 2\.0 has no wheel on the index; pin another version"),
+        ({"kind": "wheel"}, f"{SOURCES} is pinned"),
+        ({"sha256": "1" * 64}, r"but 1111.* is pinned"),
+        ({"name": "other"}, "knows no project 'other'"),
+        ({"version": "3.0"}, r"thing 3\.0 has no source distribution"),
     ],
-    ids=["no wheel", "hash of a source distribution"],
+    ids=["no wheel", "hash of a source distribution", "another hash", "unknown project", "unknown version"],
 )
-def test_a_wheel_that_cannot_be_had(version, sha256, message, tmp_path, index):
+def test_a_file_that_cannot_be_had(changes, message, tmp_path, index):
     with pytest.raises(PackageError, match=message):
-        fetch_package(Package("thing", version, sha256, "wheel"), tmp_path / "cache")
+        fetch_package(replace(PACKAGE, **changes), tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize("served", [b"sour", None], ids=["damaged", "vanished"])
+def test_what_an_index_does_not_have_is_not_kept(served, tmp_path, index):
+    (index / "thing-1.0.tar.gz").unlink()
+    if served is not None:
+        (index / "thing-1.0.tar.gz").write_bytes(served)
+    with pytest.raises(PackageError):
+        fetch_package(PACKAGE, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_no_network_and_no_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("PIP_INDEX_URL", NOWHERE)
+    start = time.monotonic()
+    with pytest.raises(PackageError, match=f"cannot be reached.*put the file there as {SOURCES}-"):
+        fetch_package(PACKAGE, tmp_path / "cache")
+    assert time.monotonic() - start < 10.0
     assert list((tmp_path / "cache").iterdir()) == []
 
 

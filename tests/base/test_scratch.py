@@ -1,10 +1,11 @@
 """Temporary folders that outlive nothing, and where working copies share what they share."""
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,10 @@ with scratch_directory() as folder:
 """
 
 
-def start(end: str) -> tuple[subprocess.Popen, Path]:
-    process = subprocess.Popen([sys.executable, "-c", HOLD.format(end=end)], stdout=subprocess.PIPE, text=True)
-    return process, Path(process.stdout.readline().strip())
+@contextmanager
+def holding(end: str) -> Iterator[tuple[subprocess.Popen, Path]]:
+    with subprocess.Popen([sys.executable, "-c", HOLD.format(end=end)], stdout=subprocess.PIPE, text=True) as process:
+        yield process, Path(process.stdout.readline().strip())
 
 
 def test_fresh_empty_and_private():
@@ -48,35 +50,24 @@ def test_removed_with_all_content_even_after_an_error_or_by_its_user():
         folder.rmdir()
 
 
-def test_a_clean_exit_leaves_nothing():
-    process, folder = start("sys.exit(3)")
-    assert process.wait() == 3
-    assert not folder.parent.exists()
-    process.stdout.close()
-
-
-def test_folders_of_killed_processes_are_swept_by_the_next():
-    process, folder = start("time.sleep(60)")
-    with scratch_directory():
-        sweep_abandoned()
-        assert (folder / "file").exists()  # its owner lives
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+def test_folders_of_killed_processes_are_swept_by_the_next_and_a_clean_exit_leaves_none():
+    with holding("time.sleep(60)") as (process, folder):
+        with scratch_directory():
+            sweep_abandoned()
+            assert (folder / "file").exists()  # its owner lives
+        process.kill()
     assert (folder / "file").exists()
-    other, its_folder = start("pass")
-    other.wait()
-    other.stdout.close()
+    with holding("sys.exit(3)") as (other, its_folder):
+        assert other.wait() == 3
     assert not folder.parent.exists()
     assert not its_folder.parent.exists()
 
 
 def test_a_lock_that_outlives_its_owner_for_a_moment_is_waited_for():
-    process, folder = start("import os; os.fork() or (time.sleep(0.5), os._exit(0)); print(flush=True); time.sleep(60)")
-    process.stdout.readline()
-    os.kill(process.pid, signal.SIGKILL)  # as when it starts a compiler, which holds the lock until it runs
-    process.wait()
-    process.stdout.close()
+    fork = "import os; os.fork() or (time.sleep(0.5), os._exit(0)); print(flush=True); time.sleep(60)"
+    with holding(fork) as (process, folder):
+        process.stdout.readline()
+        process.kill()  # as when it starts a compiler, which holds the lock until it runs
     sweep_abandoned()
     assert folder.exists()
     assert sweep_abandoned([process.pid]) >= 1
@@ -110,7 +101,6 @@ class Counts:
 
 @pytest.fixture
 def standing_in(tmp_path, monkeypatch):
-    """Go to a folder, where no variable names what is shared."""
     monkeypatch.delenv(SHARED, raising=False)
 
     def go(folder):
@@ -142,14 +132,9 @@ def test_costs_of_experiments_outlive_their_copies(standing_in, monkeypatch):
         pass
     assert cost_path(copy / "data/work", "es-s0").exists()
     standing_in(".")
+    with recorded_cost(Path("data/work"), "es-s1", TrainingCost("run", 1), Counts()):  # a plain run is no experiment
+        pass
     found = read_experiments(Path("data/work"))
     assert {name: list(costs) for name, costs in found.items()} == {"tidy-newt": ["es-s0"]}
     cost = found["tidy-newt"]["es-s0"]
     assert (cost.evaluations, cost.compiles, cost.complete) == (10, 4, True)
-
-
-def test_a_plain_run_is_no_experiment(standing_in):
-    standing_in(".")
-    with recorded_cost(Path("data/work"), "es-s0", TrainingCost("run", 1), Counts()):
-        pass
-    assert read_experiments(Path("data/work")) == {}

@@ -1,4 +1,4 @@
-"""Corpora in the layout of LLVM's tools, as others write them."""
+"""Corpora in the layout of LLVM's tools and replies of CMake's file API, as others write them."""
 
 import json
 
@@ -19,3 +19,25 @@ def write_llvm_corpus(folder, modules, override=None):
     if override is not None:
         description["global_command_override"] = list(override)
     (folder / "corpus_description.json").write_text(json.dumps(description))
+
+
+CMAKE_INDEX = {"objects": [{"kind": "codemodel", "jsonFile": "model.json"}]}
+
+
+def write_reply(folder, **files):
+    """Write files of a reply of CMake, each a text or what becomes JSON."""
+    reply = folder / ".cmake/api/v1/reply"
+    reply.mkdir(parents=True)
+    for name, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (reply / f"{name.replace('_', '-')}.json").write_text(text)
+
+
+def write_model(source, build, fragment, indexes=(0,), configurations=("",)):
+    """Write the reply of a build folder with one target of one source."""
+    group = {"language": "C", "sourceIndexes": indexes, "compileCommandFragments": [{"fragment": fragment}]}
+    target = {"name": "t", "type": "OBJECT_LIBRARY", "paths": {"source": ".", "build": "."}}
+    named = [{"name": name, "targets": [{"name": "t", "jsonFile": "t.json"}]} for name in configurations]
+    model = {"paths": {"source": str(source), "build": str(build)}, "configurations": named}
+    target |= {"sources": [{"path": "a.c"}], "compileGroups": [group]}
+    write_reply(build, index_1=CMAKE_INDEX, model=model, t=target)

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from mlgo.corpus.capture.builds import LinkPart, read_build
+import pytest
+
+from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.databases import shell_calls
 
 ROOT = Path("/build")
@@ -16,34 +18,45 @@ def parts(program):
     return [(part.kind, part.units) for part in program.parts]
 
 
-def test_a_program_of_objects_and_an_archive():
-    found = build("cc -c src/a.c -o a.o", "cc -c src/b.c -o b.o", "ar rcs libb.a b.o", "cc a.o -L. -lb -lm -o prog")
-    assert [unit.name for unit in found.units] == ["src/a.c", "src/b.c"]
-    (program,) = found.programs
-    assert program.name == "prog"
-    assert parts(program) == [("object", ("src/a.c",)), ("archive", ("src/b.c",))]
+PROGRAMS = {
+    "objects and an archive": (
+        ["cc -c src/a.c -o a.o", "cc -c src/b.c -o b.o", "ar rcs libb.a b.o", "cc a.o -L. -lb -lm -o prog"],
+        [[("object", ("src/a.c",)), ("archive", ("src/b.c",))]],
+    ),
+    "a whole archive is linked whole": (
+        ["cc -c a.c", "ar rc x.a a.o", "cc -shared -Wl,--whole-archive x.a -Wl,--no-whole-archive -o x.so"],
+        [[("object", ("a.c",))]],
+    ),
+    "a source compiled twice has two names": (
+        ["cc -c a.c -o a.o", "cc -fPIC -c a.c -o pic/a.o", "cc a.o -o prog", "cc -shared pic/a.o -o a.so"],
+        [[("object", ("a.c@a.o",))], [("object", ("a.c@pic/a.o",))]],
+    ),
+    "what is made again stays in what was linked": (
+        ["cc -DOLD -c a.c", "cc a.o -o first", "cc -DNEW -c a.c", "cc a.o -o second"],
+        [[("object", ("a.c@a.o",))], [("object", ("a.c@a.o#2",))]],
+    ),
+    "members of an archive are replaced by name": (
+        ["cc -c a.c", "cc -c b.c", "ar rc x.a a.o", "ar rc x.a b.o", "ar rc x.a a.o", "cc x.a -o prog"],
+        [[("archive", ("b.c", "a.c"))]],
+    ),
+    "members that are taken out of an archive are known": (  # as libtool does with its convenience archives
+        [
+            *("cc -c sub/a.c -o sub/.libs/a.o", "ar cr sub/.libs/libsub.a sub/.libs/a.o", "cc -c main.c"),
+            "cd .libs/all.lax/libsub.a && ar x /build/sub/.libs/libsub.a",
+            *("ar cr liball.a .libs/all.lax/libsub.a/a.o", "cc main.o liball.a -o prog"),
+        ],
+        [[("object", ("main.c",)), ("archive", ("sub/a.c",))]],
+    ),
+    "a relocatable object holds its units": (
+        ["cc -c a.c", "cc -c b.c", "ld -r a.o b.o -o ab.o", "cc ab.o -o prog"],
+        [[("object", ("a.c", "b.c"))]],
+    ),
+}
 
 
-def test_whole_archives_are_linked_whole():
-    found = build("cc -c a.c", "ar rc x.a a.o", "cc -shared -Wl,--whole-archive x.a -Wl,--no-whole-archive -o x.so")
-    assert parts(found.programs[0]) == [("object", ("a.c",))]
-
-
-def test_a_source_compiled_twice_has_two_names():
-    found = build("cc -c a.c -o a.o", "cc -fPIC -c a.c -o pic/a.o", "cc a.o -o prog", "cc -shared pic/a.o -o a.so")
-    assert [unit.name for unit in found.units] == ["a.c@a.o", "a.c@pic/a.o"]
-    assert [parts(one) for one in found.programs] == [[("object", ("a.c@a.o",))], [("object", ("a.c@pic/a.o",))]]
-
-
-def test_what_is_made_again_replaces_what_was_but_not_in_what_was_linked():
-    found = build("cc -DOLD -c a.c", "cc a.o -o first", "cc -DNEW -c a.c", "cc a.o -o second")
-    assert [unit.compile.options for unit in found.units] == [("-DOLD",), ("-DNEW",)]
-    assert [parts(one)[0][1] for one in found.programs] == [("a.c@a.o",), ("a.c@a.o#2",)]
-
-
-def test_members_of_an_archive_are_replaced_by_name():
-    found = build("cc -c a.c", "cc -c b.c", "ar rc x.a a.o", "ar rc x.a b.o", "ar rc x.a a.o", "cc x.a -o prog")
-    assert parts(found.programs[0]) == [("archive", ("b.c", "a.c"))]
+@pytest.mark.parametrize(("lines", "expected"), PROGRAMS.values(), ids=PROGRAMS)
+def test_units_of_programs(lines, expected):
+    assert [parts(program) for program in build(*lines).programs] == expected
 
 
 def test_an_archive_that_was_installed_is_that_of_the_build(tmp_path):
@@ -63,25 +76,14 @@ def test_an_archive_that_was_installed_is_that_of_the_build(tmp_path):
     assert program("cc main.o ../other/libx.a -o prog").foreign == ("other/libx.a",)
 
 
-def test_members_that_are_taken_out_of_an_archive_are_known():
-    # What libtool does with its convenience archives.
-    lines = ("cc -c sub/a.c -o sub/.libs/a.o", "ar cr sub/.libs/libsub.a sub/.libs/a.o", "cc -c main.c")
-    out = ("cd .libs/all.lax/libsub.a && ar x /build/sub/.libs/libsub.a", "ar cr liball.a .libs/all.lax/libsub.a/a.o")
-    found = build(*lines, *out, "cc main.o liball.a -o prog")
-    assert parts(found.programs[0]) == [("object", ("main.c",)), ("archive", ("sub/a.c",))]
-
-
 def test_foreign_objects_are_named():
-    found = build("cc -c a.c", "cc a.o other.o /usr/lib/libz.a -o prog")
-    assert found.programs[0].foreign == ("other.o", "/usr/lib/libz.a")
-    assert found.programs[0].parts == (LinkPart(("a.c",), "object"),)
+    (program,) = build("cc -c a.c", "cc a.o other.o /usr/lib/libz.a -o prog").programs
+    assert (program.name, program.foreign) == ("prog", ("other.o", "/usr/lib/libz.a"))
+    assert parts(program) == [("object", ("a.c",))]
 
 
-def test_a_relocatable_object_holds_its_units():
-    found = build("cc -c a.c", "cc -c b.c", "ld -r a.o b.o -o ab.o", "cc ab.o -o prog")
-    assert parts(found.programs[0]) == [("object", ("a.c", "b.c"))]
-
-
-def test_a_link_that_is_done_again_is_one_program():
+def test_a_link_that_is_done_again_is_one_program_and_a_compile_that_was_linked_another_unit():
     found = build("cc -c a.c", "cc a.o -o prog", "cc a.o -s -o prog")
     assert [one.link.options for one in found.programs] == [("-s",)]
+    again, _ = PROGRAMS["what is made again stays in what was linked"]
+    assert [unit.compile.options for unit in build(*again).units] == [("-DOLD",), ("-DNEW",)]

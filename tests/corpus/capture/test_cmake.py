@@ -1,6 +1,5 @@
 """Build folders of CMake by its file API, with the real CMake."""
 
-import json
 import shutil
 import subprocess
 
@@ -9,10 +8,8 @@ import pytest
 from mlgo.corpus.capture.databases import is_cmake, read_cmake
 from mlgo.corpus.capture.importers import import_build
 from mlgo.errors import CorpusError
+from tests.corpus.capture.conftest import CMAKE_INDEX, write_model, write_reply
 
-needs = pytest.mark.skipif(
-    not all(map(shutil.which, ("cmake", "make", "c++"))), reason="needs CMake, make and a C++ compiler"
-)
 LISTS = """\
 cmake_minimum_required(VERSION 3.14)
 project(p C CXX)
@@ -33,24 +30,23 @@ target_link_libraries(other sub static)
 """
 
 
-@pytest.fixture(scope="module")
-def project(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("cmake") / "a project"
-    (folder / "lib").mkdir(parents=True)
-    (folder / "sub").mkdir()
-    files = {"CMakeLists.txt": LISTS, "sub/CMakeLists.txt": SUB, "lib/x.map": "{global: s;};"}
-    for name in ("lib/a.c", "lib/o.cpp", "lib/s.cpp", "main.cpp"):
-        files[name] = "int main() {}\n"
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return folder
+SOURCES = dict.fromkeys(("lib/a.c", "lib/o.cpp", "lib/s.cpp", "main.cpp"), "int main() {}\n")
+FILES = SOURCES | {"CMakeLists.txt": LISTS, "sub/CMakeLists.txt": SUB, "lib/x.map": "{global: s;};"}
+
+
+@pytest.fixture
+def project(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / "a project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "a project" / name).write_text(text)
+    return tmp_path / "a project"
 
 
 def configure(project):
     subprocess.run(["cmake", "-G", "Unix Makefiles", "-B", "build"], cwd=project, check=True, capture_output=True)
 
 
-@needs
+@pytest.mark.skipif(not all(map(shutil.which, ("cmake", "make", "c++"))), reason="needs CMake, make and a C++ compiler")
 def test_targets_become_units_and_programs(project):
     configure(project)
     with pytest.raises(CorpusError, match=r"no reply of CMake's file API.*run cmake .*build, then this again"):
@@ -59,8 +55,7 @@ def test_targets_become_units_and_programs(project):
     assert is_cmake(project / "build")
     build = import_build(project / "build")
     units = {unit.name: unit.compile for unit in build.units}
-    twice = [name for name in units if name.startswith("lib/s.cpp@")]
-    assert len(twice) == 2
+    _, twice = (name for name in units if name.startswith("lib/s.cpp@"))
     assert {"lib/a.c", "lib/o.cpp"} < units.keys()
     assert units["lib/a.c"].language == "c"
     assert units["lib/a.c"].options[:2] == ('-DTEXT="a b"', f"-I{project}/lib")
@@ -71,28 +66,13 @@ def test_targets_become_units_and_programs(project):
     assert (programs["build/prog"].foreign, programs["build/prog"].link.libraries) == (("build/libshared.so",), ("m",))
     assert programs["build/libshared.so"].link.version_script == project / "lib/x.map"
     archives = [part.units for part in programs["build/sub/other"].parts if part.kind == "archive"]
-    assert archives == [(twice[1],), ("lib/a.c",)]
-
-
-@needs
-def test_the_objects_are_called_as_cmake_calls_them(project):
-    configure(project)
-    configure(project)
+    assert archives == [(twice,), ("lib/a.c",)]
     subprocess.run(["make", "-C", project / "build", "-sk"], check=False, capture_output=True)
-    objects = [unit.compile.output for unit in read_cmake(project / "build").units]
-    assert [path for path in objects if not path.is_file()] == []
+    assert [unit.compile.output for unit in build.units if not unit.compile.output.is_file()] == []
 
 
-def reply(folder, **files):
-    place = folder / ".cmake/api/v1/reply"
-    place.mkdir(parents=True)
-    for name, content in files.items():
-        text = content if isinstance(content, str) else json.dumps(content)
-        (place / f"{name.replace('_', '-')}.json").write_text(text)
-
-
-INDEX = {"objects": [{"kind": "codemodel", "jsonFile": "model.json"}]}
 PATHS = {"source": "/src", "build": "/src/build"}
+OUTSIDE = {"kind": "codemodel", "jsonFile": "../../../../secret.json"}
 
 
 @pytest.mark.parametrize(
@@ -101,32 +81,19 @@ PATHS = {"source": "/src", "build": "/src/build"}
         ({"index_1": "{"}, "cannot be read as JSON"),
         ({"index_1": {}}, "is no reply of CMake's file API: objects: Field required"),
         ({"index_1": {"objects": []}}, "has no codemodel; run cmake"),
-        ({"index_1": INDEX}, r"model\.json cannot be read"),
-        ({"index_1": INDEX, "model": {"paths": PATHS, "configurations": []}}, "has no configuration"),
-        (
-            {"index_1": {"objects": [{"kind": "codemodel", "jsonFile": "../../../../secret.json"}]}},
-            r"\.\./\.\./\.\./\.\./secret\.json lies outside of the reply",
-        ),
+        ({"index_1": CMAKE_INDEX}, r"model\.json cannot be read"),
+        ({"index_1": CMAKE_INDEX, "model": {"paths": PATHS, "configurations": []}}, "has no configuration"),
+        ({"index_1": {"objects": [OUTSIDE]}}, r"\.\./\.\./\.\./\.\./secret\.json lies outside of the reply"),
     ],
 )
 def test_replies_that_cannot_be_read(tmp_path, files, message):
-    reply(tmp_path, **files)
+    write_reply(tmp_path, **files)
     with pytest.raises(CorpusError, match=message):
         read_cmake(tmp_path)
 
 
 def test_several_configurations_and_options_that_lie_elsewhere(tmp_path):
-    target = {
-        "name": "t",
-        "type": "OBJECT_LIBRARY",
-        "paths": {"source": ".", "build": "."},
-        "sources": [{"path": "a.c"}],
-        "compileGroups": [
-            {"language": "C", "sourceIndexes": [0, 7], "compileCommandFragments": [{"fragment": "@/etc/hostname"}]}
-        ],
-    }
-    named = [{"name": name, "targets": [{"name": "t", "jsonFile": "t.json"}]} for name in ("Debug", "Release")]
-    reply(tmp_path, index_1=INDEX, model={"paths": PATHS, "configurations": named}, t=target)
+    write_model("/src", tmp_path, "@/etc/hostname", [0, 7], ("Debug", "Release"))
     build = import_build(tmp_path)
     assert build.notes == ("of the configurations Debug, Release, the first is taken",)
     (unit,) = build.units

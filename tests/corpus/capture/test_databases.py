@@ -20,21 +20,15 @@ def steps(tmp_path, content, folder=None):
     return [step for one in found for step in (steps_of(one) if isinstance(one, ToolInvocation) else [one])]
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"command": "ccache /usr/bin/cc -DA='x y' -c a.c -o a.o"},
-        {"arguments": ["/usr/bin/cc", "-DA=x y", "-c", "a.c", "-o", "a.o"]},
-    ],
-)
-def test_both_forms_say_the_same(tmp_path, entry):
-    (one,) = steps(tmp_path, [{"directory": "/build", "file": "a.c", **entry}])
-    assert (str(one.folder), one.source, one.options, str(one.output)) == ("/build", "a.c", ("-DA=x y",), "/build/a.o")
-
-
-def test_relative_folders_start_at_the_file(tmp_path):
-    (one,) = steps(tmp_path, [{"directory": "sub", "command": "cc -c a.c"}])
-    assert one.folder == tmp_path / "sub"
+def test_both_forms_say_the_same_in_any_bytes(tmp_path):
+    forms = {"command": "ccache cc -DA='x y' -c a.c -o a.o", "arguments": ["cc", "-DA=x y", "-c", "a.c", "-o", "a.o"]}
+    found = steps(tmp_path, [{"directory": "/build", "file": "a.c", form: said} for form, said in forms.items()])
+    expected = ("/build", "a.c", ("-DA=x y",), "/build/a.o")
+    assert [(str(one.folder), one.source, one.options, str(one.output)) for one in found] == [expected] * 2
+    path = tmp_path / "compile_commands.json"
+    path.write_bytes(b'[{"directory": "/", "file": "\xe9.c", "arguments": ["zig", "cc", "-c", "\xe9.c"]}]')
+    (call,) = read_database(path)
+    assert call.arguments[-1] == "\udce9.c"  # as the file system's names are in Python
 
 
 @pytest.mark.parametrize("command", [": && /usr/bin/c++ -O3 a.o -o prog libb.a && :", "cc @o.rsp -o prog"])
@@ -44,21 +38,23 @@ def test_links_are_read_of_ninja_and_of_response_files_that_are_there(tmp_path, 
     assert [path.name for path in link.inputs] == ["a.o", "libb.a"]
 
 
-def test_actions_of_bazel(tmp_path):
+def test_actions_of_bazel_and_the_response_files_that_it_wrote_into_them(tmp_path):
+    params = [{"execPath": "out/p.params", "arguments": ["-o", "out/p", "a b.o"]}]
     actions = [
         {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "a.cc", "-o", "bazel-out/a.o"]},
         {"mnemonic": "FileWrite"},
         {"mnemonic": "Genrule", "arguments": ["/bin/bash", "-c", "echo"]},
+        {"arguments": ["/usr/bin/gcc", "@out/p.params"], "paramFiles": params},
     ]
-    (one,) = steps(tmp_path, {"artifacts": [], "actions": actions}, tmp_path / "root")
+    one, link = steps(tmp_path, {"artifacts": [], "actions": actions}, tmp_path / "root")
     assert (one.folder, one.source) == (tmp_path / "root", "a.cc")
+    assert [str(path.relative_to(tmp_path / "root")) for path in (*link.inputs, link.output)] == ["a b.o", "out/p"]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({}, "neither a compilation database"),
-        ("text", "neither a compilation database"),
+        *((content, "neither a compilation database") for content in ({}, "text")),
         ([{"command": "cc -c a.c"}], "entry 0 has no directory"),
         ([{"directory": "/", "command": "cc"}, 3], "entry 1 has no directory"),
         ([{"directory": "/", "file": "a.c"}], "entry 0 has neither arguments nor a command"),
@@ -67,9 +63,6 @@ def test_actions_of_bazel(tmp_path):
 def test_what_is_no_database(tmp_path, content, message):
     with pytest.raises(CorpusError, match=message):
         steps(tmp_path, content)
-
-
-def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(CorpusError, match="cannot be read as JSON"):
         read_database(tmp_path / "missing.json")
 
@@ -103,20 +96,6 @@ def test_a_link_out_of_response_files_inside_a_folder(tmp_path):
     found = steps(tmp_path, [{**link, "command": "cc @out/hostname -o one"}, {**link, "command": "cc @gone -o two"}])
     assert [type(one) for one in found] == [LinkStep, LinkStep]
     assert [one.problem.partition("arguments, ")[2][:12] for one in found] == ["lies outside", "is gone; nin"]
-
-
-def test_response_files_that_bazel_wrote_into_its_actions(tmp_path):
-    params = [{"execPath": "out/p.params", "arguments": ["-o", "out/p", "a b.o"]}]
-    actions = [{"arguments": ["/usr/bin/gcc", "@out/p.params"], "paramFiles": params}]
-    (link,) = steps(tmp_path, {"actions": actions})
-    assert [str(path.relative_to(tmp_path)) for path in (*link.inputs, link.output)] == ["a b.o", "out/p"]
-
-
-def test_bytes_that_are_no_utf_8(tmp_path):
-    path = tmp_path / "compile_commands.json"
-    path.write_bytes(b'[{"directory": "/", "file": "\xe9.c", "arguments": ["zig", "cc", "-c", "\xe9.c"]}]')
-    (call,) = read_database(path)
-    assert call.arguments[-1] == "\udce9.c"  # as the file system's names are in Python
 
 
 words = st.text(st.sampled_from("acC+@-/.'\"&;|\\ \0\udce9\ud800=x"), max_size=12)
