@@ -20,10 +20,14 @@ SB3 = pytest.mark.skipif(
 ALL = [OWN, pytest.param(INLINE, marks=SB3), pytest.param(EVICT, marks=SB3)]
 
 
+def started(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, str(REPOSITORY / "examples" / f"{name}.py"), *arguments]
+    return subprocess.run(program, capture_output=True, text=True, timeout=280, check=False, cwd=REPOSITORY)
+
+
 def run(name: str, steps: int, seed: int = 0) -> tuple[float, float, float]:
     """Mean reward of random answers, of the untrained and of the trained policy."""
-    program = [sys.executable, str(REPOSITORY / "examples" / f"{name}.py"), "--steps", str(steps), "--seed", str(seed)]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=280, check=False, cwd=REPOSITORY)
+    done = started(name, "--steps", str(steps), "--seed", str(seed))
     assert done.returncode == 0, done.stderr
     found = re.search(rf"^mean reward: random (\S+), untrained (\S+), after {steps} steps (\S+)$", done.stdout, re.M)
     assert found, done.stdout
@@ -57,10 +61,8 @@ def test_a_few_steps_with_stable_baselines(name):
 
 
 def test_no_steps_are_a_mistake():
-    program = [sys.executable, str(REPOSITORY / "examples" / f"{OWN}.py"), "--steps", "1"]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert done.stderr.endswith("error: --steps must be 2 or more\n")
+    done = started(OWN, "--steps", "1")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"{OWN}.py: error: --steps must be 2 or more")
 
 
 @pytest.mark.slow

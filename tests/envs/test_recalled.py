@@ -13,7 +13,7 @@ from mlgo.evaluate.worker import CompileJob, tree_key
 from mlgo.host.tasks.regalloc import LIGHTEST
 from mlgo.host.tasks.task import ConstantAdvisor
 from mlgo.pool.tree_store import ReplayStore
-from tests.envs.conftest import EVICTING, INLINING, SMALL
+from tests.envs.conftest import INLINING, SMALL
 
 
 def legal(env, seed):
@@ -39,11 +39,12 @@ def without_compiler(env):
     env.toolchain = replace(env.toolchain, binary=Path("/nonexistent/compiler"))
 
 
-@pytest.mark.parametrize(
-    ("name", "module"),
-    [("mlgo/InlineSize-v0", INLINING[0]), ("mlgo/RegallocEvict-v0", EVICTING)],
-    ids=["inline", "evict"],
+BOTH = pytest.mark.parametrize(
+    ("name", "module"), [("mlgo/InlineSize-v0", INLINING[0]), ("mlgo/RegallocEvict-v0", SMALL)]
 )
+
+
+@BOTH
 def test_a_known_episode_starts_no_compiler_and_is_the_same(name, module, make, tmp_path):
     plain, trees = make(name, [module]), make(name, [module], trees=str(tmp_path))
     expected, ended = play(plain, legal(plain, 1))
@@ -54,47 +55,34 @@ def test_a_known_episode_starts_no_compiler_and_is_the_same(name, module, make, 
     assert first == again == expected
     assert told["compiled"] is False
     assert (told["score"], told["questions"]) == (ended["score"], ended["questions"])
-    if name == "mlgo/InlineSize-v0":
-        assert told["object_sha256"] == ended["object_sha256"]
-    else:
-        assert told["object_sha256"] == ""  # trees of functions know costs, no objects
+    # Trees of functions know costs, no objects.
+    assert told["object_sha256"] == (ended["object_sha256"] if name == "mlgo/InlineSize-v0" else "")
     with pytest.raises(ToolchainError, match="nonexistent"):  # it does take a compiler where an answer is new
         play(trees, legal(trees, 2))
 
 
-@pytest.mark.parametrize(
-    ("name", "module"), [("mlgo/InlineSize-v0", INLINING[0]), ("mlgo/RegallocEvict-v0", SMALL)], ids=["inline", "evict"]
-)
+@BOTH
 def test_a_compiler_starts_at_the_first_unknown_question(name, module, make, tmp_path):
     plain, trees = make(name, [module]), make(name, [module], trees=str(tmp_path))
     play(trees, legal(trees, 1))
-    number = 0
 
     def turned(env):
-        """The known answers for 40 questions, then others."""
-        known, other = legal(env, 1), legal(env, 2)
+        """The known answers for 40 questions, then others; what is told each time."""
+        known, other, compiled = legal(env, 1), legal(env, 2), []
 
         def answer():
-            nonlocal number
-            number += 1
-            return known() if number <= 40 else other()
+            compiled.append(env._compile.compiled)
+            return known() if len(compiled) <= 40 else other()
 
-        return answer
+        return answer, compiled
 
-    expected, ended = play(plain, turned(plain))
-    number, compiled = 0, []
-    observe = turned(trees)
-
-    def watched():
-        compiled.append(trees._compile.compiled)
-        return observe()
-
-    assert play(trees, watched) == (expected, ended | {"object_sha256": ended["object_sha256"]})
+    expected = play(plain, turned(plain)[0])
+    answer, compiled = turned(trees)
+    assert play(trees, answer) == expected
     assert compiled[:41] == [False] * 41  # the question after 40 known answers is known, too
     assert compiled[-1] is True
-    number = 0
     without_compiler(trees)
-    assert play(trees, turned(trees))[0] == expected
+    assert play(trees, turned(trees)[0])[0] == expected[0]
 
 
 def test_trees_of_training_are_used(make, toolchain, tmp_path):
@@ -102,9 +90,8 @@ def test_trees_of_training_are_used(make, toolchain, tmp_path):
     env = make("mlgo/InlineSize-v0", [SMALL], trees=str(tmp_path))
     store = ReplayStore(tmp_path, tree_key(toolchain, env.task, env.settings))
     with CompileHost(toolchain, env.task.name, env.settings, 1, store) as host:
-        (outcome,) = host.compile_all(
-            [CompileJob("m", env.problem.bitcode, ConstantAdvisor(0), sha256=env.problem.sha256)]
-        )
+        job = CompileJob("m", env.problem.bitcode, ConstantAdvisor(0), sha256=env.problem.sha256)
+        (outcome,) = host.compile_all([job])
     without_compiler(env)
     _, info = play(env, lambda: 0)
     assert (info["compiled"], info["object_sha256"]) == (False, outcome.result.object_sha256)

@@ -14,6 +14,7 @@ from mlgo.host.tasks.task import get_task
 from tests.envs.conftest import SMALL, finish
 
 INLINING, EVICTION = get_task("inline-size"), get_task("regalloc-evict")
+CHANGED = {"objective": "exec_bytes", "optimization": "-Os"}
 
 
 def chosen_for(task, baseline=None, settings=None, objective=None, optimization=None):
@@ -29,17 +30,19 @@ def baseline(tmp_path):
     return tmp_path
 
 
-def test_by_default():
-    assert chosen_for(INLINING) == DEFAULT_COMPILE
-    changed = {"objective": "spill_cost", "optimization": "-O2"}
-    assert chosen_for(EVICTION) == DEFAULT_COMPILE.model_copy(update=changed)
-
-
-def test_single_settings():
-    chosen = chosen_for(INLINING, objective="exec_bytes", optimization="-Os")
-    assert chosen == DEFAULT_COMPILE.model_copy(update={"objective": "exec_bytes", "optimization": "-Os"})
+@pytest.mark.parametrize(
+    ("task", "arguments", "changed"),
+    [
+        (INLINING, {}, {}),
+        (EVICTION, {}, {"objective": "spill_cost", "optimization": "-O2"}),
+        (INLINING, CHANGED, CHANGED),
+    ],
+    ids=["inlining", "eviction", "single settings"],
+)
+def test_by_default_and_single_settings(task, arguments, changed):
+    assert chosen_for(task, **arguments) == DEFAULT_COMPILE.model_copy(update=changed)
     with pytest.raises(ConfigError, match=r"objective: .* got 'bytes'"):
-        chosen_for(INLINING, objective="bytes")
+        chosen_for(task, objective="bytes")
 
 
 def test_as_the_baseline_was_measured(baseline):
