@@ -16,7 +16,6 @@ from mlgo.evaluate.logged import (
     LoggedEpisode,
     check_compiler,
     find_logged_bitcode,
-    logged_episode,
     read_episode,
     replay_episode,
     write_episode,
@@ -81,11 +80,10 @@ def run(args: argparse.Namespace) -> None:
         if args.log and args.log_format == "llvm":
             write_training_log(args.log, result, get_measure(config.compile.objective))
         elif args.log:
-            identity, in_corpus = policy_identity(args.policy), not Path(args.module).is_file()
-            subject = args.module, bitcode, identity, result
-            write_episode(
-                args.log, logged_episode(toolchain, task.name, settings, *subject, in_corpus=in_corpus, **told)
-            )
+            subject = args.module, file_sha256(bitcode), bitcode.read_bytes() if Path(args.module).is_file() else None
+            asked = task.name, *policy_identity(args.policy)
+            compiler = toolchain.name, toolchain.sha256, toolchain.target
+            write_episode(args.log, LoggedEpisode(*subject, *asked, *compiler, settings, **told, result=result))
     record: dict[str, Any] = {
         "module": args.module,
         "policy": args.policy,
@@ -174,24 +172,24 @@ def run_episode(args: argparse.Namespace) -> int:
     advisor = _logged_policy(args.policy, episode, toolchain) if args.policy else None
     with scratch_directory() as folder:
         bitcode = find_logged_bitcode(episode, args.corpus, folder)
-        replay = replay_episode(toolchain, episode, bitcode, advisor, args.output)
+        difference, result = replay_episode(toolchain, episode, bitcode, advisor, args.output)
     record = {
-        "verdict": "different" if replay.difference else "equal",
-        "difference": replay.difference,
+        "verdict": "different" if difference else "equal",
+        "difference": difference,
         "module": episode.module,
         "policy": episode.policy,
         "task": task.name,
         "compiler": episode.compiler,
         "questions": episode.result.num_questions,
         "compared": "observations and answers" if episode.result.observations else "answers",
-        DEFAULT.name: replay.result and replay.result.scores[DEFAULT.name],
-        "object_sha256": replay.result and replay.result.object_sha256,
+        DEFAULT.name: result and result.scores[DEFAULT.name],
+        "object_sha256": result and result.object_sha256,
         f"logged_{DEFAULT.name}": episode.result.scores[DEFAULT.name],
         "logged_object_sha256": episode.result.object_sha256,
     }
     lines = (f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items())
     say(args, record, "\n".join(lines))
-    return 1 if replay.difference else 0
+    return 1 if difference else 0
 
 
 def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:

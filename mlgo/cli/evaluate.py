@@ -34,7 +34,7 @@ from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, pro
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
-from mlgo.evaluate.headroom import SearchSettings, measure_search
+from mlgo.evaluate.headroom import measure_search
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
@@ -141,7 +141,6 @@ def run(args: argparse.Namespace) -> None:
     flips, seed = values.value("headroom.flips_per_round"), values.value("seed")
     if args.search:
         origin |= {"search": args.search, "flips_per_round": flips, "seed": seed}
-    searching = SearchSettings(args.search, flips, seed, toolchain.quirks) if args.search else None
     beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
     trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
@@ -156,8 +155,9 @@ def run(args: argparse.Namespace) -> None:
                 if args.form == "thin":
                     return evaluate_thin(project, policy, name)
                 found = evaluate_project(project, policy, name)
-                if searching:
-                    search = measure_search(project, policy, searching, project.objects(str(name)))
+                if args.search:
+                    how_far = args.search, flips, seed, toolchain.quirks
+                    search = measure_search(project, policy, project.objects(str(name)), *how_far)
                     found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
                 others = measure_references(project, front_end, policy.task) if with_references else []
                 return replace(found, sizes=[*found.sizes, *others])

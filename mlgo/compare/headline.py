@@ -148,16 +148,12 @@ def headline(
     rows += compare(guarded(ships).only(names), parts(GUARDED), bootstrap, split=split)
     best = best_level(ships)
     if best is not None:
-        against = replace(ships, baseline=best)
-        rows += compare(against.only(names), parts(BEST_LEVEL), bootstrap, split=split)
-    evaluated = with_contenders(results)
-    modules = module_scores(evaluated.filter(pc.field("contender").isin(names)))
-    if modules.measures:
+        rows += compare(replace(ships, baseline=best).only(names), parts(BEST_LEVEL), bootstrap, split=split)
+    modules = module_scores(with_contenders(results).filter(pc.field("contender").isin(names)))
+    if modules.scores:
         rows += compare(modules, parts("modules", LANGUAGES, "modules "), bootstrap, split=split)
-    ran = programs.measured if programs else None
-    if ran is not None and set(names) <= set(ran.policies):
-        chosen = ran.only(names)
-        rows += compare(chosen, parts("executed"), bootstrap, split=split)
+    if programs and set(names) <= set(programs.measured.policies):
+        rows += compare(programs.measured.only(names), parts("executed"), bootstrap, split=split)
     answered = {row.scope: row for row in corrected(rows, lambda row: "truth") if row.claim}
     single = {row.contender.seeds[0]: row for row in rows if row.scope == PROGRAMS and len(row.contender.seeds) == 1}
     levels = ships if best is None else ships.with_contender(BEST_LEVEL, best)

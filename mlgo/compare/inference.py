@@ -196,12 +196,15 @@ class Comparison:
             keys: dotted name of each figure, by its key. Those of shares end in ``%``, those of p-values in ``~``: they
                 are rounded, and left out where nothing is known.
         """
-        known = {key: (_reach(self, name.rstrip("%~")), _ROUNDED.get(name[-1])) for key, name in keys.items()}
-        return {
-            key: value if rounded is None else rounded(value)
-            for key, (value, rounded) in known.items()
-            if rounded is None or value is not None
-        }
+        found: Figures = {}
+        for key, name in keys.items():
+            value: Any = self
+            for part in name.rstrip("%~").split("."):
+                value = getattr(value, part, None)
+            rounded = _ROUNDED.get(name[-1])
+            if rounded is None or value is not None:
+                found[key] = rounded(value) if rounded else value
+        return found
 
     def record(self) -> Row:
         """All of it as plain values, for JSON."""
@@ -212,20 +215,12 @@ class Comparison:
 _ROUNDED: Mapping[str, Callable[[float], float | None]] = {"%": percent, "~": lambda p: float(f"{p:.4g}")}
 
 
-def _reach(one: Comparison, name: str) -> Any:
-    """A figure by its dotted name; None where a part of the way is None."""
-    found: Any = one
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return found
-
-
 def compare_scores(
     policies: np.ndarray,
     baseline: np.ndarray,
     projects: np.ndarray,
     bootstrap: Bootstrap,
-    names: Sequence[str] | None = None,
+    names: Sequence[str],
     best: np.ndarray | None = None,
 ) -> Comparison:
     """Compare scores of items with those of the baseline, project by project.
@@ -238,13 +233,12 @@ def compare_scores(
         policies: float64 [num_items] or [num_seeds, num_items]; NaN where unknown.
         baseline: float64 [num_items]; NaN where unknown.
         projects: [num_items], name or number of each item's project.
-        names: of the items, for the worst of them; else they are numbered.
+        names: of the items, for the worst of them.
         best: float64 [num_items], best known scores; NaN where there is none.
     """
     policies = np.atleast_2d(policies)
     usable = np.all(np.isfinite(policies) & np.isfinite(baseline) & ((policies > 0) == (baseline > 0)), axis=0)
     policies, baseline = policies[:, usable], baseline[usable]
-    kept: list[int] = np.flatnonzero(usable).tolist()
     labels, number = np.unique(np.asarray(projects)[usable].astype(str), return_inverse=True)
     after, before = by_project(policies, number), by_project(baseline[None], number)[0]
     of_projects = np.round(log_ratios(after, before).mean(axis=0), _DIGITS)
@@ -252,7 +246,7 @@ def compare_scores(
     total, geomean, median = gains(after, before, bootstrap)
     tested = bool(bootstrap.resamples) and len(before) > 0
     p = sign_flip_test(of_projects, bootstrap) if tested else None
-    total_share, geomean_share = _shares(policies, baseline, number, None if best is None else best[usable])
+    total_share, geomean_share = _shares(policies, baseline, number, best[usable]) if best is not None else (None, None)
     return Comparison(
         num_compared=len(baseline),
         num_failed=int((~usable).sum()),
@@ -260,8 +254,8 @@ def compare_scores(
         projects=_tally(of_projects),
         items=_tally(of_items),
         much_larger=int((of_items > round(math.log(MUCH), _DIGITS)).sum()),
-        worst_project=_worst(of_projects, labels.tolist()),
-        worst_item=_worst(of_items, [names[i] if names is not None else str(i) for i in kept]),
+        worst_project=_worst(of_projects, labels),
+        worst_item=_worst(of_items, np.asarray(names, object)[usable]),
         policy_sum=math.fsum(map(math.fsum, policies)) / len(policies),  # without loss of digits
         baseline_sum=math.fsum(baseline),
         best_sum=None if best is None else math.fsum(best[usable][np.isfinite(best[usable])]),
@@ -426,25 +420,20 @@ def _tally(changes: np.ndarray) -> Tally:
     return Tally(int((changes < 0).sum()), int((changes == 0).sum()), int((changes > 0).sum()))
 
 
-def _worst(changes: np.ndarray, names: Sequence[str]) -> Change | None:
-    if not len(changes):
-        return None
-    worst = int(np.argmax(changes))
-    return Change(str(names[worst]), float(np.expm1(changes[worst])))
+def _worst(changes: np.ndarray, names: np.ndarray) -> Change | None:
+    return Change(str(names[changes.argmax()]), float(np.expm1(changes.max()))) if len(changes) else None
 
 
 def _shares(
-    policies: np.ndarray, baseline: np.ndarray, number: np.ndarray, best: np.ndarray | None
+    policies: np.ndarray, baseline: np.ndarray, number: np.ndarray, best: np.ndarray
 ) -> tuple[float | None, float | None]:
     """Shares of what the best known scores gain, in total and by project; None where they gain nothing."""
-    known = np.zeros(len(baseline), bool) if best is None else np.isfinite(best)
-    if best is None or not known.any():
+    known = np.isfinite(best)
+    if not known.any():
         return None, None
     parts = np.unique(number[known], return_inverse=True)[1]
-    after, (before, least) = (
-        by_project(policies[:, known], parts),
-        by_project(np.stack([baseline, best])[:, known], parts),
-    )
+    after = by_project(policies[:, known], parts)
+    before, least = by_project(np.stack([baseline, best])[:, known], parts)
     saved, possible = before.sum() - after.sum() / len(after), before.sum() - least.sum()
     logs, least_logs = log_ratios(after, before).sum() / len(after), log_ratios(least, before).sum()
     return (

@@ -128,7 +128,7 @@ BEST = "best of all"
 
 def function_measure(modules: ScoreMatrix) -> Measure | None:
     """The measure that is a sum over functions, if modules were measured by such a one."""
-    return next((one for name in modules.measures if (one := get_measure(name)).is_by_function), None)
+    return next((one for name in modules.scores if (one := get_measure(name)).is_by_function), None)
 
 
 def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Table, evaluation: pa.Table) -> ScoreMatrix:

@@ -89,7 +89,7 @@ def best_level(measured: ScoreMatrix) -> dict[str, np.ndarray] | None:
         ways.insert(0, dict(measured.baseline))
     totals = np.array([way["total"] for way in ways])
     best = np.argmin(np.where(np.isfinite(totals), totals, np.inf), axis=0)
-    return {name: np.choose(best, [way[name] for way in ways]) for name in measured.measures}
+    return {name: np.choose(best, [way[name] for way in ways]) for name in measured.scores}
 
 
 def with_best_known(measured: ScoreMatrix, searched: str) -> ScoreMatrix:
@@ -110,8 +110,7 @@ def guarded(measured: ScoreMatrix) -> ScoreMatrix:
 
     A build with the guard compiles twice. It never ships a larger program.
     """
-    totals, baseline = measured.scores["total"], measured.baseline["total"]
-    kept = totals < baseline
+    kept = measured.scores["total"] < measured.baseline["total"]
     return replace(
         measured, scores={name: np.where(kept, one, measured.baseline[name]) for name, one in measured.scores.items()}
     )
@@ -210,10 +209,6 @@ class Programs:
     wrong: Sequence[tuple[str, str, str]]
     measured: ScoreMatrix
     not_run: str = ""
-
-    def changes(self, together: bool) -> list[ComparisonRow]:
-        """Rows over all programs, or those of single ones."""
-        return [row for row in self.rows if (row.scope == ALL) is together]
 
 
 def executed_gain(row: ComparisonRow, figure: str) -> float | None:

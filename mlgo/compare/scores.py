@@ -43,15 +43,10 @@ class Contender:
         return bool(self.learner)
 
     @classmethod
-    def policy(cls, learner: str, seed: int) -> "Contender":
-        """A policy by what trained it."""
-        return cls(str(PolicyName(learner, seed)), learner, (seed,))
-
-    @classmethod
     def named(cls, name: str) -> "Contender":
         """A policy or reference by its name."""
         policy = PolicyName.find(name)
-        return cls.policy(*policy) if policy else cls(name)
+        return cls(str(policy), policy.learner, (policy.seed,)) if policy else cls(name)
 
 
 @dataclass(frozen=True)
@@ -76,11 +71,6 @@ class ScoreMatrix:
     asked: np.ndarray
     details: Mapping[str, np.ndarray] = field(default_factory=dict)
     best: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def measures(self) -> list[str]:
-        """Names of the measures."""
-        return list(self.scores)
 
     @property
     def policies(self) -> list[str]:
@@ -251,7 +241,7 @@ def compare(
                     keys[items].tolist(),
                     scores.best[measure][items] if measure in scores.best else None,
                 )
-                for measure in scores.measures
+                for measure in scores.scores
             },
             count(scores, members, items),
             claim and together,
@@ -269,7 +259,7 @@ def policies_on(measured: ScoreMatrix, split: str, measure: str) -> ScoreMatrix:
     if not (policies.asked & policies.where(split=split)).any():
         raise ArtifactError(f"the evaluation holds nothing about the {split} split; add {split} to evaluate.splits")
     if measure not in measured.scores:
-        raise ArtifactError(f"the evaluation knows nothing of {measure}; it has {', '.join(measured.measures)}")
+        raise ArtifactError(f"the evaluation knows nothing of {measure}; it has {', '.join(measured.scores)}")
     return replace(policies, scores={measure: policies.scores[measure]})
 
 
@@ -362,8 +352,7 @@ def _numbered(values: pa.ChunkedArray) -> tuple[list[str], np.ndarray]:
 
 def _floats(values: pa.ChunkedArray) -> np.ndarray:
     """Null becomes NaN."""
-    found: np.ndarray = values.cast(pa.float64()).to_numpy()
-    return found
+    return np.asarray(values.cast(pa.float64()))
 
 
 def _objects(values: pa.ChunkedArray) -> np.ndarray:

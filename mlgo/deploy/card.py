@@ -142,7 +142,7 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
     is_about = [PolicyName.find(name) in (None, policy) for name in shipped["contender"].to_pylist()]
     shipped = shipped.filter(pa.array(is_about, pa.bool_()))
     objective = origin["compile"]["objective"]
-    programs = complete_programs(measured_programs(shipped, [Contender.policy(*policy)]))
+    programs = complete_programs(measured_programs(shipped, [Contender.named(str(policy))]))
     modules = policy_scores(results, [objective])
     linked = [] if task.in_code_generation or not programs.contenders else programs.splits
     settings = {
@@ -152,7 +152,7 @@ def gains_of(policy: PolicyName, weights: str, task: Task, folder: Path, bootstr
         "against": "the same level without the policy",
     }
     gains = []
-    for split in [split for split in SPLITS if modules.measures and split in modules.splits]:
+    for split in [split for split in SPLITS if modules.scores and split in modules.splits]:
         if split in linked:
             ran = folder / "programs.parquet"
             ran_under = read_provenance(ran).get("policies_sha256", {}) if ran.exists() else {}

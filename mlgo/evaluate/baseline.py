@@ -129,7 +129,10 @@ def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCo
     for one in compiled:
         if one.advisor == HEURISTIC and one.outcome.result is not None:
             by_heuristic.setdefault(one.module.project, []).append(one.object_path)
-    copies = {project: count_copies(map(Path.read_bytes, paths)) for project, paths in by_heuristic.items()}
+    copies: dict[str, dict[bytes, int]] = {}
+    for project, paths in by_heuristic.items():  # only groups that several objects carry
+        carriers = Counter(signature for path in paths for signature in dict(comdat_groups(path.read_bytes())))
+        copies[project] = {signature: num for signature, num in sorted(carriers.items()) if num > 1}
 
     def shared(one: ReferenceCompile) -> ReferenceCompile:
         if (result := one.outcome.result) is None:
@@ -140,12 +143,6 @@ def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCo
         return replace(one, outcome=replace(one.outcome, result=replace(result, scores=read_scores(measured))))
 
     return list(map(shared, compiled)), copies
-
-
-def count_copies(objects: Iterable[bytes]) -> dict[bytes, int]:
-    """Count the objects of a project that carry each COMDAT group; only groups that several carry, by signature."""
-    carriers = Counter(signature for data in objects for signature in {name for name, _ in comdat_groups(data)})
-    return {signature: copies for signature, copies in sorted(carriers.items()) if copies > 1}
 
 
 def copy_rows(copies: Copies) -> list[Row]:
@@ -376,24 +373,14 @@ def with_questions(
     return kept
 
 
-FunctionCosts = Mapping[str, Mapping[str, float]]
-"""What functions cost, by key of the module and symbol; a function that is not there cost nothing."""
-
-
 def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:
-    """Scores of functions by advisor, key of the module and symbol."""
+    """Scores of functions by advisor, key of the module and symbol; one that is not there cost nothing."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in functions.to_pylist():
         costs = SpillCosts(**{name: row[name] for name in SpillCosts._fields})
         by_module = found.setdefault(row["advisor"], {})
         by_module.setdefault(f"{row['project']}/{row['module']}", {})[costs.function] = measure.of_functions([costs])
     return found
-
-
-def load_function_costs(baseline_dir: Path, measure: Measure, advisor: str = HEURISTIC) -> FunctionCosts:
-    """Read what a reference cost each function."""
-    functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
-    return function_costs(functions.filter(pc.field("advisor") == advisor), measure).get(advisor, {})
 
 
 def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
@@ -405,5 +392,6 @@ def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callab
     measure = get_measure(objective)
     if not measure.is_by_function:
         return lambda module, result: [episode(module, result, policy, objective)]
-    costs = load_function_costs(baseline_dir, measure)
+    functions = read_table(baseline_dir / "functions.parquet", FUNCTIONS)
+    costs = function_costs(functions.filter(pc.field("advisor") == HEURISTIC), measure).get(HEURISTIC, {})
     return lambda module, result: function_episodes(module, result, policy, measure, costs.get(module, {}))

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.config import LOCAL_WORKERS, CompileConfig, WorkersConfig
@@ -118,30 +117,20 @@ def _num_bytes(bitcode: Path) -> float:
     return float(bitcode.stat().st_size) if bitcode.exists() else 1.0
 
 
-def check_failures(
-    names: Sequence[str], outcomes: Sequence[CompileOutcome], max_share: float, setting: str
-) -> np.ndarray:
-    """Tell which compiles succeeded, unless too many failed.
-
-    Returns:
-        bool [num_modules], True where the compile succeeded.
-    """
-    good = np.array([outcome.result is not None for outcome in outcomes], bool)
-    num_failed = int((~good).sum())
-    if num_failed > max_share * len(good):
-        first = int(np.argmin(good))
+def check_failures(names: Sequence[str], outcomes: Sequence[CompileOutcome], max_share: float, setting: str) -> None:
+    """Refuse compiles of which too many failed."""
+    failed = [f"{name}: {one.reason}" for name, one in zip(names, outcomes, strict=True) if one.result is None]
+    if len(failed) > max_share * len(outcomes):
         raise MlgoError(
-            f"{num_failed} of {len(good)} compiles failed, more than {setting} allows ({max_share:g}); the first is "
-            f"{names[first]}: {outcomes[first].failure}: {outcomes[first].message}"
+            f"{len(failed)} of {len(outcomes)} compiles failed, more than {setting} allows ({max_share:g}); the first "
+            f"is {failed[0]}"
         )
-    return good
 
 
 _MIN_SHARE = 0.5
 
 
-@dataclass(frozen=True)
-class FailureRecord:
+class FailureRecord(NamedTuple):
     """How compiles of one module went.
 
     Attributes:
@@ -196,7 +185,7 @@ class Quarantine:
 
     def state(self) -> dict[str, dict[str, Any]]:
         """All records as plain values, by module key."""
-        return {key: asdict(record) for key, record in sorted(self._records.items())}
+        return {key: record._asdict() for key, record in sorted(self._records.items())}
 
     def rows(self) -> list[dict[str, Any]]:
         """Every module with a failure, in order, as rows of ``artifacts.FAILURES``."""

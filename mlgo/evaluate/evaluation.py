@@ -77,21 +77,15 @@ def evaluate_policy(
 
 def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> list[Row]:
     """Compile a project under the heuristic and under a policy; rows of ``artifacts.RESULTS``."""
-    outcomes = dict(zip((one.key for one in run.modules), run.compile(), strict=True))
-    compiled = [
-        ScoredModule(module, result.scores, 0) for module in run.modules if (result := outcomes[module.key].result)
-    ]
-    rows = evaluate_policy(run, policy, name, compiled, 1.0).results
+    pairs = list(zip(run.modules, run.compile(), strict=True))
+    compiled = [ScoredModule(module, outcome.result.scores, 0) for module, outcome in pairs if outcome.result]
+    rows = iter(evaluate_policy(run, policy, name, compiled, 1.0).results)
 
-    def without_baseline(module: Module, outcome: CompileOutcome) -> Row:
-        failed = CompileOutcome(None, outcome.failure, f"under the heuristic: {outcome.message}")
-        return result_row(ScoredModule(module, scores_of({}), 0), failed, name, inlining=False)
+    def failed(module: Module, outcome: CompileOutcome) -> Row:
+        told = replace(outcome, message=f"under the heuristic: {outcome.message}")
+        return result_row(ScoredModule(module, scores_of({}), 0), told, name, inlining=False)
 
-    by_key = {(row["project"], row["module"]): row for row in rows}
-    return [
-        by_key.get((module.project, module.name)) or without_baseline(module, outcomes[module.key])
-        for module in run.modules
-    ]
+    return [next(rows) if outcome.result else failed(module, outcome) for module, outcome in pairs]
 
 
 def evaluate_project(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Evaluation:

@@ -1,10 +1,10 @@
 """How small modules and linked files can be made: by fixed answers, by what trees know, and by a search."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.episodes import best_walk
 from mlgo.evaluate.evaluation import Evaluation
-from mlgo.evaluate.search import MODULE_WIDE, Promise, SearchResult, ask_trees, doubt_of, run_searches, search
+from mlgo.evaluate.search import MODULE_WIDE, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.evaluate.shipped import EvaluationRun, measure_programs, modules_of, objects_of
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.linker import LinkedFile, linked_total
@@ -59,7 +59,6 @@ def measure_headroom(
     config: HeadroomConfig,
     objective: str,
     seed: int,
-    promise: Promise | None = None,
 ) -> list[Row]:
     """Search each module for smaller code.
 
@@ -67,22 +66,18 @@ def measure_headroom(
         host: runs the compiles, with ``store`` as its memory.
         policies: searches begin with these as well as with `FIXED`; the first also answers and ranks questions.
         objective: size that the search makes smaller, by the names of ``compile.objective``.
-        promise: which answers to flip first; those that the first policy doubts when not given.
 
     Returns:
         Rows of ``artifacts.HEADROOM``, by module and variant.
     """
-    promise = promise or doubt_of(policies[0])
     known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
     fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
+    how = doubt_of(policies[0]), objective, config.budget, config.flips_per_round
     searches = [
         search(
             [*fixed, *([best[1]] if best else [])],
             ask_trees(store, one.module.sha256),
-            promise,
-            objective,
-            config.budget,
-            config.flips_per_round,
+            *how,
             generator(seed, "headroom", one.module.key),
         )
         for one, best in zip(modules, known, strict=True)
@@ -110,13 +105,10 @@ def _best_in_tree(
 ) -> tuple[ModuleLeaf, OverridingAdvisor] | None:
     """The smallest compile that a module's tree knows, and an advisor that gives its answers."""
     loaded = store.load(scored.module.sha256)
-    if loaded is None:
-        return None
-    walk = best_walk(loaded[1], objective)
-    if walk is None or (tree := loaded[1].whole) is None:
+    if loaded is None or (walk := best_walk(loaded[1], objective)) is None:
         return None
     assert isinstance(walk.leaf, ModuleLeaf)
-    keys = observation_keys(loaded[0], tree.observations[walk.nodes], MODULE_WIDE)
+    keys = observation_keys(loaded[0], loaded[1].by_context[0].observations[walk.nodes], MODULE_WIDE)
     return walk.leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
 
 
@@ -157,33 +149,26 @@ SEARCH = "search"
 _SHIPPED = "shipped"  # score of a compile: total bytes of the linked files that hold the module
 
 
-@dataclass(frozen=True)
-class SearchSettings:
-    """How modules are searched.
-
-    Attributes:
-        quirks: of the compiler. Where its own decision hides a feature, no search begins with the heuristic's answers.
-    """
-
-    budget: int
-    flips_per_round: int
-    seed: int
-    quirks: Quirks
-
-
 def measure_search(
-    run: EvaluationRun, policy: StoredPolicy, how: SearchSettings, objects: Mapping[str, Path]
+    run: EvaluationRun,
+    policy: StoredPolicy,
+    objects: Mapping[str, Path],
+    budget: int,
+    flips_per_round: int,
+    seed: int,
+    quirks: Quirks,
 ) -> Evaluation:
     """Search each module of a project for answers that make its linked files smaller, then link them.
 
     Each module is searched by itself while all others stay as the policy compiles them. What is judged of a compile is
     the total of the linked files that hold the module. In the end all files are linked from the best objects. A search
-    begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`.
+    begins with the heuristic's answers, the policy's, and those of `FIXED`; see `search`. Where the compiler's own
+    decision hides a feature, none begins with the heuristic's.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
     """
-    heuristic = [] if how.quirks.default_hides_a_feature else [EchoAdvisor(how.quirks.default_slot)]
+    heuristic = [] if quirks.default_hides_a_feature else [EchoAdvisor(quirks.default_slot)]
     first: list[PureAdvisor] = [*heuristic, policy, *FIXED.values()]
     starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
     modules = [
@@ -191,21 +176,10 @@ def measure_search(
         for one in modules_of(run.programs)
         if objects[one.key].exists()
     ]
-    searches = [
-        search(
-            starts,
-            one.ask,
-            doubt_of(policy),
-            _SHIPPED,
-            how.budget,
-            how.flips_per_round,
-            generator(how.seed, "linked-search", one.module.key),
-        )
-        for one in modules
-    ]
+    how, random = (doubt_of(policy), _SHIPPED, budget, flips_per_round), partial(generator, seed, "linked-search")
     run_searches(
         run.host,
-        searches,
+        [search(starts, one.ask, *how, random(one.module.key)) for one in modules],
         lambda number, advisor: modules[number].job(advisor),
         SEARCH,
         lambda number, advisors, outcomes: modules[number].judge(advisors, outcomes),
@@ -233,7 +207,7 @@ class _LinkedModule:
         self._folder.mkdir(parents=True)
         self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
         self._least, self._shipped, self._num_compiles = math.inf, math.inf, 0
-        self._paths, self._number, self._course = list[Path](), itertools.count(), list[Row]()
+        self._paths, self._course = list[Path](), list[Row]()
 
     def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
         """Questions and answers of the best compile."""
@@ -242,7 +216,7 @@ class _LinkedModule:
 
     def job(self, advisor: OverridingAdvisor) -> CompileJob:
         """A compile of the next outcomes to `judge`."""
-        path = self._folder / f"{next(self._number)}.o"
+        path = self._folder / f"{self._num_compiles + len(self._paths)}.o"
         self._paths.append(path)
         return CompileJob(
             self.module.key,

@@ -5,13 +5,12 @@ import itertools
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from mlgo.base.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
 from mlgo.base.config import CompileConfig, parse_section
-from mlgo.base.files import file_sha256, write_bytes
+from mlgo.base.files import write_bytes
 from mlgo.base.types import TensorSpec
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ArtifactError, ConfigError, CorpusError, ProtocolError, ReplayMismatch, ToolchainError
@@ -51,36 +50,20 @@ class LoggedEpisode:
     with_heuristic_feature: bool
     result: CompileResult
 
-    @property
-    def header(self) -> Header:
-        assert self.result.header is not None
-        return self.result.header
-
 
 _IN_ROW = ("module", "bitcode_sha256", "bitcode")
 _IN_PROVENANCE = ("task", "policy", "policy_sha256", "compiler", "compiler_sha256", "target")
 
 
-@dataclass(frozen=True)
-class Replay:
-    """How a repeated compile compares to the logged one.
-
-    Attributes:
-        difference: the first difference in words; empty when there is none.
-        result: what the compile gave; None when it was ended at a question that differed.
-    """
-
-    difference: str
-    result: CompileResult | None
-
-
 def write_episode(path: Path, episode: LoggedEpisode) -> None:
     """Write an episode as one row of ``artifacts.EPISODE``; the same episode gives the same bytes."""
     result = episode.result
+    if result.header is None:
+        raise ArtifactError(_NOTHING_ASKED)
     row = {
         **{name: getattr(episode, name) for name in _IN_ROW},
         "with_default": episode.with_heuristic_feature,
-        "header": write_header(episode.header),
+        "header": write_header(result.header),
         "answers": result.answers,
         "observations": result.observations or None,
         "truncated": result.truncated,
@@ -144,16 +127,14 @@ def write_training_log(path: Path, result: CompileResult, measure: Measure) -> N
     questions = zip(
         _cut(result.observations, header.payload_bytes), _cut(result.answers, header.advice.num_bytes), strict=True
     )
-    left = Counter(name for name, count in result.contexts for _ in range(count))
-    begun = Counter[str]()
+    begun, left = Counter[str](), Counter(name for name, count in result.contexts for _ in range(count))
     for name, count in result.contexts:
         if count:
             parts.append(write_context(name))  # LLVM's own reader expects a question after it
         for payload, answer in itertools.islice(questions, count):
             left[name] -= 1
-            reward = 0.0 if left[name] else rewards[name]
-            parts.append(write_observation(begun[name], payload + answer))
-            parts.append(write_outcome(begun[name], np.float32(reward).tobytes()))
+            reward = np.float32(0.0 if left[name] else rewards[name])
+            parts += [write_observation(begun[name], payload + answer), write_outcome(begun[name], reward.tobytes())]
             begun[name] += 1
     write_bytes(path, b"".join(parts))
 
@@ -199,14 +180,18 @@ def replay_episode(
     bitcode: Path,
     advisor: Advisor | None = None,
     object_path: Path | None = None,
-) -> Replay:
+) -> tuple[str, CompileResult | None]:
     """Do a logged compile again and compare questions, answers and the object file.
+
+    Returns:
+        The first difference in words, empty when there is none; and what the compile gave, None when it was ended at a
+        question that differed.
 
     Raises:
         CompileError: the compile failed.
     """
     check_compiler(toolchain, episode)
-    follower = _Follower(episode, advisor or RecordedAdvisor(episode.result.answers))
+    follower = _Follower(episode.result, advisor or RecordedAdvisor(episode.result.answers))
     try:
         result = compile_under_advice(
             toolchain,
@@ -218,8 +203,8 @@ def replay_episode(
             object_path=object_path,
         )
     except ReplayMismatch as mismatch:
-        return Replay(str(mismatch), None)
-    return Replay(_difference(result, episode.result), result)
+        return str(mismatch), None
+    return _difference(result, episode.result), result
 
 
 def check_compiler(toolchain: Toolchain, episode: LoggedEpisode) -> None:
@@ -239,15 +224,14 @@ def check_compiler(toolchain: Toolchain, episode: LoggedEpisode) -> None:
 class _Follower:
     """Passes an advisor's answers on as long as questions and answers are those of the log."""
 
-    episode: LoggedEpisode
+    logged: CompileResult
     advisor: Advisor
 
     def respond_to(self, header: Header) -> Responder:
-        logged, result = self.episode.header, self.episode.result
-        if header != logged:
+        result, kind = self.logged, header.advice
+        if header != result.header or kind is None:
             raise ReplayMismatch("the compiler announces other features or another answer than it did for the log")
-        assert header.advice is not None
-        respond, answers = self.advisor.respond_to(header), _cut(result.answers, header.advice.num_bytes)
+        respond, answers = self.advisor.respond_to(header), _cut(result.answers, kind.num_bytes)
         observations = _cut(result.observations, header.payload_bytes) or [b""] * len(answers)
         questions = enumerate(zip(observations, answers, strict=True))
 
@@ -263,17 +247,11 @@ class _Follower:
                 raise ReplayMismatch(f"question {number}: {first} is {value}, logged {before}{more}")
             advice = respond(payload)
             if advice != wanted:
-                raise ReplayMismatch(
-                    f"question {number}: answered {_number(header, advice)}, logged {_number(header, wanted)}"
-                )
+                answered, logged = (np.frombuffer(one, kind.dtype).tolist()[0] for one in (advice, wanted))
+                raise ReplayMismatch(f"question {number}: answered {answered}, logged {logged}")
             return advice
 
         return follow
-
-
-def _number(header: Header, advice: bytes) -> Any:
-    assert header.advice is not None
-    return np.frombuffer(advice, header.advice.dtype).tolist()[0]
 
 
 def _difference(result: CompileResult, logged: CompileResult) -> str:
@@ -289,33 +267,3 @@ def _difference(result: CompileResult, logged: CompileResult) -> str:
     if measured != replace(logged, observations=b"", contexts=()):
         return "same object file, but other sizes or another early end: this version measures otherwise"
     return ""
-
-
-def logged_episode(
-    toolchain: Toolchain,
-    task: str,
-    settings: CompileConfig,
-    module: str,
-    bitcode: Path,
-    policy: tuple[str, str],
-    result: CompileResult,
-    *,
-    in_corpus: bool,
-    with_heuristic_feature: bool,
-) -> LoggedEpisode:
-    """Put together what belongs to a compile; the policy is given by words and hash, see `LoggedEpisode`."""
-    if result.header is None:
-        raise ArtifactError(_NOTHING_ASKED)
-    return LoggedEpisode(
-        module,
-        file_sha256(bitcode),
-        None if in_corpus else bitcode.read_bytes(),
-        task,
-        *policy,
-        toolchain.name,
-        toolchain.sha256,
-        toolchain.target,
-        settings,
-        with_heuristic_feature,
-        replace(result, seconds=0.0),
-    )

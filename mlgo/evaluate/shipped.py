@@ -237,8 +237,7 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
 
 def _at_level(run: EvaluationRun, front_end: FrontEnd, level: str, folder: Path) -> dict[str, Path]:
     """Files of modules as another level wants them, by key."""
-    modules = modules_of(run.programs)
-    files = {module.key: folder / f"{number:06d}.bc" for number, module in enumerate(modules)}
+    files = {key: path.with_suffix(".bc") for key, path in object_paths(modules_of(run.programs), folder).items()}
     folder.mkdir(parents=True)
 
     def write(key: str) -> bool:

@@ -64,7 +64,7 @@ class Side:
 
     def programs(self, seeds: Sequence[int]) -> ScoreMatrix:
         """Linked files under its policies of some seeds."""
-        policies = [Contender.policy(self.learner, seed) for seed in seeds]
+        policies = [Contender.named(f"{self.learner}-s{seed}") for seed in seeds]
         return complete_programs(measured_programs(self.shipped, policies))
 
     def objects(self, seeds: Sequence[int]) -> ScoreMatrix:

@@ -13,7 +13,7 @@ from mlgo.compare.programs import (
     find_programs,
     read_programs,
 )
-from mlgo.compare.scores import ComparisonRow
+from mlgo.compare.scores import ALL, ComparisonRow
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 
 
@@ -37,8 +37,8 @@ def executed_tables(programs: Programs) -> dict[str, Table]:
         *(Column(f"{EXECUTED[a]} and {EXECUTED[b]}", partial(_rank, pair=(a, b))) for a, b in PAIRS),
     ]
     return {
-        "together": program_table(programs.changes(together=True)),
-        "single": program_table(programs.changes(together=False)),
+        "together": program_table([row for row in programs.rows if row.scope == ALL]),
+        "single": program_table([row for row in programs.rows if row.scope != ALL]),
         "ranks": Table(ranks, programs.correlations),
     }
 

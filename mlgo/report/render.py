@@ -72,7 +72,7 @@ class ComparedPolicies:
     @property
     def measures(self) -> list[Measure]:
         """All that are known of modules, the one that counts first."""
-        return [get_measure(name) for name in dict.fromkeys([self.measure, *self.modules.measures])]
+        return [get_measure(name) for name in dict.fromkeys([self.measure, *self.modules.scores])]
 
     def render(self, template: str, split: str, **values: Any) -> str:
         """Fill the template of a page, which judges by a split."""

@@ -70,7 +70,7 @@ def told(truth):
 
 def test_the_best_level_of_each_program():
     table = shipped()
-    measured = measured_programs(table, [Contender.policy("es", 0), *ship_references(table)])
+    measured = measured_programs(table, [Contender.named("es-s0"), *ship_references(table)])
     assert measured.references == ["never", "-Os"]
     best = best_level(measured)
     assert best["text"].tolist() == [9_500.0] + [10_000.0] * 5
@@ -78,15 +78,13 @@ def test_the_best_level_of_each_program():
 
 
 def test_without_another_level_there_is_no_best():
-    measured = measured_programs(
-        table(one("ant", "heuristic", 10), one("ant", "es-s0", 9)), [Contender.policy("es", 0)]
-    )
+    measured = measured_programs(table(one("ant", "heuristic", 10), one("ant", "es-s0", 9)), [Contender.named("es-s0")])
     assert best_level(measured) is None
 
 
 def test_a_level_that_does_not_link_is_not_the_best():
     rows = table(one("ant", "heuristic", 10_000), one("ant", "-Os", None), one("ant", "es-s0", 9_000))
-    measured = measured_programs(rows, [Contender.policy("es", 0), Contender("-Os")])
+    measured = measured_programs(rows, [Contender.named("es-s0"), Contender("-Os")])
     assert best_level(measured)["text"].tolist() == [10_000.0]
 
 
@@ -95,7 +93,7 @@ def test_a_guard_keeps_what_links():
         *(one(name, "heuristic", 10_000) for name in ("ant", "bee", "cat")),
         *(one(name, "es-s0", text) for name, text in (("ant", 9_000), ("bee", 11_000), ("cat", None))),
     )
-    kept = guarded(measured_programs(rows, [Contender.policy("es", 0)]))
+    kept = guarded(measured_programs(rows, [Contender.named("es-s0")]))
     assert kept.scores["text"].tolist() == [[9_000.0, 10_000.0, 10_000.0]]
 
 
@@ -142,10 +140,11 @@ def test_what_is_said():
         second == "Of 6 programs, 5 are smaller and 1 larger, 1 by more than 0.5 %; the worst is fox/bin/fox (+0.92 %)."
     )
     page = headline_table(truth, "-Oz")
-    assert "instead: -Os" in page.text
-    assert max(map(len, page.text.splitlines())) < 200
-    assert len(page.text.splitlines()) <= 30
-    assert "Seeds: 2 from +7.49 % to +15.12 %." in page.markdown
+    lines = [*page.sentences, *page.answers.aligned().splitlines(), *page.notes]
+    assert any("instead: -Os" in line for line in lines)
+    assert max(map(len, lines)) < 200
+    assert len(lines) < 30
+    assert "Seeds: 2 from +7.49 % to +15.12 %." in page.page(page.answers)
     assert record_of(truth)["answers"][0]["num_projects"] == 6
     assert "\N{NO-BREAK SPACE}%" in sentences(truth, "-Oz", HTML)[0]
 

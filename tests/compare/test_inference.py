@@ -30,10 +30,11 @@ SIZES = st.lists(
 BOOTSTRAP = Bootstrap(400, 0.95, 0)
 
 
-def compared(policy, baseline, projects=None, bootstrap=BOOTSTRAP, **more) -> Comparison:
+def compared(policy, baseline, projects=None, bootstrap=BOOTSTRAP, names=None, best=None) -> Comparison:
     """Items of the given projects; without them each is a project of its own."""
+    names = names or list(map(str, range(len(baseline))))
     arrays = np.array(policy, np.float64), np.array(baseline, np.float64)
-    return compare_scores(*arrays, np.array(list(projects or range(len(baseline)))), bootstrap, **more)
+    return compare_scores(*arrays, np.array(list(projects or range(len(baseline)))), bootstrap, names, best)
 
 
 def columns(rows):

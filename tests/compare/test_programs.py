@@ -24,7 +24,7 @@ from mlgo.report.ships import compare_shipped
 from tests.compare.conftest import shipped_rows
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
-ES = Contender.policy("es", 0)
+ES = Contender.named("es-s0")
 
 
 def table(*rows: list[dict]) -> pa.Table:

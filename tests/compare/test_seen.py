@@ -11,7 +11,7 @@ from mlgo.report.seen_code import bytes_of_kinds, compare_seen, kind_rows, seen_
 from tests.compare.conftest import shipped_rows
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
-ES = Contender.policy("es", 0)
+ES = Contender.named("es-s0")
 
 
 def kinds(unseen, near, exact, standard):

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import FUNCTIONS, write_rows
+from mlgo.base.artifacts import FUNCTIONS, read_table, write_rows
 from mlgo.base.names import PolicyName
 from mlgo.base.seeding import generator
 from mlgo.corpus.store import Module
 from mlgo.errors import ReplayMismatch
 from mlgo.evaluate import CompileHost, CompileJob
-from mlgo.evaluate.baseline import ScoredModule, function_costs, function_rows, load_function_costs
+from mlgo.evaluate.baseline import ScoredModule, function_costs, function_rows
 from mlgo.evaluate.episodes import episode, function_episodes
 from mlgo.evaluate.evaluation import evaluate_policy
 from mlgo.evaluate.shipped import EvaluationRun, Linking
@@ -184,13 +184,14 @@ def test_rows_hold_all_costs_and_questions(compiles, tmp_path):
     assert asked == [(name, count) for name, count in explored.contexts if count]
     assert len(asked) > 1
     write_rows(tmp_path / "functions.parquet", rows, FUNCTIONS, {})
+    known = function_costs(read_table(tmp_path / "functions.parquet", FUNCTIONS), SPILL_COST)
+    assert list(known) == ["heuristic", "explorer"]
     for advisor, result in (("heuristic", plain), ("explorer", explored)):
-        costs = load_function_costs(tmp_path, SPILL_COST, advisor)[MODULE.key]
+        costs = known[advisor][MODULE.key]
         assert {name: cost for name, cost in costs.items() if cost} == {
             one.function: SPILL_COST.of_function(one) for one in result.spills
         }
         assert sum(costs.values()) == pytest.approx(result.scores["spill_cost"])
-    assert load_function_costs(tmp_path, SPILL_COST, "nobody") == {}
     assert function_rows(MODULE, "heuristic", None) == []  # a failed compile
 
 

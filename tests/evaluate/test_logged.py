@@ -16,8 +16,8 @@ from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, CorpusError, ToolchainError
 from mlgo.evaluate.logged import (
+    LoggedEpisode,
     find_logged_bitcode,
-    logged_episode,
     read_episode,
     replay_episode,
     write_episode,
@@ -47,8 +47,9 @@ def episode(toolchain, task, settings, source):
 
 
 def logged(toolchain, task, settings, source, policy, result, told):
-    where, how = (toolchain, task.name, settings, "json/parser.cpp", source), {"with_heuristic_feature": told}
-    return logged_episode(*where, (policy, ""), result, in_corpus=False, **how)
+    subject = "json/parser.cpp", file_sha256(source), source.read_bytes()
+    asked = task.name, policy, "", toolchain.name, toolchain.sha256, toolchain.target
+    return LoggedEpisode(*subject, *asked, settings, told, replace(result, seconds=0.0))
 
 
 def without_observations(episode):
@@ -74,8 +75,8 @@ def test_written_read_and_done_again(toolchain, episode, observed, tmp_path):
     read = read_episode(tmp_path / "a")
     assert read == episode
     bitcode = find_logged_bitcode(read, tmp_path / "no-corpus", tmp_path / "bitcode")
-    replay = replay_episode(toolchain, read, bitcode, object_path=tmp_path / "again.o")
-    assert replay.difference == ""
+    difference, _ = replay_episode(toolchain, read, bitcode, object_path=tmp_path / "again.o")
+    assert difference == ""
     assert file_sha256(tmp_path / "again.o") == episode.result.object_sha256
 
 
@@ -83,10 +84,9 @@ def test_a_tampered_answer_shows_at_the_next_question_that_differs(toolchain, ep
     answers = answers_of(episode).copy()
     position = int(np.flatnonzero(answers)[0])
     answers[position] = 0
-    replay = replay_episode(toolchain, with_answers(episode, answers), source)
-    assert replay.difference
-    assert replay.result is None
-    question, _, difference = replay.difference.partition(": ")
+    found, result = replay_episode(toolchain, with_answers(episode, answers), source)
+    assert result is None
+    question, _, difference = found.partition(": ")
     assert int(question.removeprefix("question ")) > position
     assert " is " in difference
     assert ", logged " in difference
@@ -95,7 +95,7 @@ def test_a_tampered_answer_shows_at_the_next_question_that_differs(toolchain, ep
 @pytest.fixture
 def difference(toolchain, source):
     """How a compile that is done again differs from the logged one."""
-    return lambda one, advisor=None: replay_episode(toolchain, one, source, advisor).difference
+    return lambda one, advisor=None: replay_episode(toolchain, one, source, advisor)[0]
 
 
 def test_tampered_answers_without_observations(difference, episode):

