@@ -128,7 +128,8 @@ def test_a_policy_of_embeddings_brings_its_vocabulary(measure, tmp_path):
     assert 0 < record["inlined"] < record["questions"]
     episode = read_episode(tmp_path / "log.parquet")
     assert episode.settings.ir2vec == "counts"
-    loads = episode.header.scalars(episode.result.observations)[:, episode.header.index("callee_counts[Load]")]
+    header = episode.result.header
+    loads = header.scalars(episode.result.observations)[:, header.index("callee_counts[Load]")]
     assert np.frombuffer(episode.result.answers, np.int64).tolist() == (loads <= 3).tolist()
 
 
