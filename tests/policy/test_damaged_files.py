@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.policy.stored import load_policy
 
-INPUTS = {"inline-size": 2, "regalloc-evict": 5, "regalloc-priority": 2 * 7 + 1}
-"""Inputs of the network for two features, by task."""
+INPUTS = {"inline-size": 2, "regalloc-evict": 5, "regalloc-priority": 2 * 7 + 1}  # of the network for two features
 
 
 def description(task: str) -> dict:

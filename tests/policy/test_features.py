@@ -53,10 +53,10 @@ def test_quantiles_rise_from_the_smallest_to_the_largest_and_occur(values, num_q
     assert (quantiles[0], quantiles[-1], len(quantiles)) == (min(values), max(values), num_quantiles)
 
 
-@pytest.mark.parametrize("features", [{}, {"a": np.zeros(0, np.int64)}])
-def test_no_questions(features):
-    with pytest.raises(TrainingError, match="no question"):
-        build_vocabulary(features, 5)
+def test_no_questions():
+    for features in ({}, {"a": np.zeros(0, np.int64)}):
+        with pytest.raises(TrainingError, match="no question"):
+            build_vocabulary(features, 5)
 
 
 def test_signed_log():
@@ -98,6 +98,8 @@ def test_scale_from_quantiles_by_hand():
     assert scaling.centre == pytest.approx([np.mean(logs), math.log(8)], rel=1e-5)
     assert scaling.scale == pytest.approx([np.std(logs), 1.0], rel=1e-5)
     assert scaling.centre.dtype == scaling.scale.dtype == np.float32
+    two = normalisation(build_vocabulary({"f": np.array([1, 3])}, 2))  # none is cut off
+    assert two.centre == pytest.approx([(math.log(2) + math.log(4)) / 2], rel=1e-5)
 
 
 def test_one_percent_of_the_quantiles_is_cut_off_at_each_end():
@@ -108,11 +110,6 @@ def test_one_percent_of_the_quantiles_is_cut_off_at_each_end():
     assert scaling.centre == pytest.approx([inner.mean()], rel=1e-5)
     assert scaling.scale == pytest.approx([inner.std()], rel=1e-5)
     assert scaling.scale[0] < 0.99 * np.log1p(quantiles).std()
-
-
-def test_scale_from_two_quantiles_loses_none():
-    table = build_vocabulary({"f": np.array([1, 3])}, 2)
-    assert normalisation(table).centre == pytest.approx([(math.log(2) + math.log(4)) / 2], rel=1e-5)
 
 
 @given(st.lists(st.lists(st.integers(-(2**62), 2**62), min_size=3, max_size=3), min_size=1, max_size=20))

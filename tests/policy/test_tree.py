@@ -42,12 +42,9 @@ def test_ways_by_hand(policy):
     assert BY_HAND.apply(QUESTIONS).tolist() == [2, 2, 3, 3, 4, 4]
     assert BY_HAND.leaves.tolist() == [2, 3, 4]
     assert BY_HAND.logits(QUESTIONS[None]).tolist() == [FOUND]
-
-
-def test_a_single_leaf():
-    tree = Branching(1, 1).model(np.array([0, 0, 0, 0, 0.25], np.float32))
-    assert tree.logits(np.array([[7], [-7]])).tolist() == [0.25, 0.25]
-    assert tree.logits(np.array([7])) == 0.25
+    leaf = Branching(1, 1).model(np.array([0, 0, 0, 0, 0.25], np.float32))
+    assert leaf.logits(np.array([[7], [-7]])).tolist() == [0.25, 0.25]
+    assert leaf.logits(np.array([7])) == 0.25
 
 
 def test_it_is_an_advisor(policy):
