@@ -1,4 +1,4 @@
-"""Policies of every task with questions: of all magnitudes, and ties that are decided by hand."""
+"""Policies of every task with questions: of all magnitudes, and ties with the decisions by hand."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,12 @@ from mlgo.policy.stored import save_policy
 COLUMNS = 6
 FOUR = ("callsite_cost", "threshold", "node_count", "edge_count")
 THREE = ("callsite_cost", "threshold", "edge_count")
+EVICTING = ("use_def_density", "max_stage", "progress")
+RANGES = ("li_size", "stage", "weight")
+INT, FLOAT = pa.int64(), pa.float32()
+INTS, FLOATS = pa.list_(INT, COLUMNS), pa.list_(FLOAT, COLUMNS)
+INT_SCALAR, FLOAT_SCALAR = ["int64", [1]], ["float32", [1]]
+FED_IN_TRAINING = {"discount": FLOAT_SCALAR, "reward": FLOAT_SCALAR, "step_type": ["int32", [1]]}
 
 
 def table(types, columns, answer):
@@ -25,6 +31,22 @@ def table(types, columns, answer):
         for step in range(steps)
     ]
     return pa.Table.from_pylist(rows, schema=trace_schema(types, answer).remove_metadata())
+
+
+LOADING = """
+import json, sys
+from pathlib import Path
+import numpy as np
+import pyarrow.parquet as pq
+from mlgo.deploy.export import ALL_FORMS
+from mlgo.deploy.export.form import recorded_questions
+from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.stored import load_policy
+
+folder = Path(sys.argv[1])
+policy, trace = load_policy(folder / "policy"), pq.read_table(folder / "trace.parquet")
+"""
+"""Begins a program that is given the folder of a policy and questions."""
 
 
 def store(policy, trace, folder):
@@ -42,7 +64,7 @@ def calls():
     near = rng.integers(-20, 21, (400, 4))
     edges = rng.choice([-(2**63), 2**63 - 1, -(2**53) - 1, 2**24 + 1, -1, 0, 1], (100, 4))
     numbers = np.concatenate([wide, near, edges]).astype(np.int64)
-    return table(dict.fromkeys(FOUR, pa.int64()), dict(zip(FOUR, numbers.T, strict=True)), pa.int64())
+    return table(dict.fromkeys(FOUR, INT), dict(zip(FOUR, numbers.T, strict=True)), INT)
 
 
 def evictions():
@@ -56,20 +78,14 @@ def evictions():
         "max_stage": rng.integers(0, 7, (300, COLUMNS)) * mask,
         "progress": rng.random(300),
     }
-    types = {"mask": pa.int64(), "use_def_density": pa.float32(), "max_stage": pa.int64()}
-    lists = {name: pa.list_(kind, COLUMNS) for name, kind in types.items()}
-    return table({**lists, "progress": pa.float32()}, columns, pa.int64())
+    return table({"mask": INTS, "use_def_density": FLOATS, "max_stage": INTS, "progress": FLOAT}, columns, INT)
 
 
 def ranges():
     rng = np.random.default_rng(1)
     weights = np.where(rng.random(300) < 0.2, 1e6, rng.lognormal(-4, 4, 300).astype(np.float32))
-    columns = {
-        "li_size": rng.lognormal(5, 3, 300).astype(np.int64),
-        "stage": rng.integers(0, 8, 300),
-        "weight": weights,
-    }
-    return table({"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}, columns, pa.float32())
+    columns = {"li_size": rng.lognormal(5, 3, 300).astype(np.int64), "stage": rng.integers(0, 8, 300)}
+    return table({"li_size": INT, "stage": INT, "weight": FLOAT}, columns | {"weight": weights}, FLOAT)
 
 
 def policy_for(task, features, centre, scale, unit, hidden, groups=1):
@@ -79,7 +95,6 @@ def policy_for(task, features, centre, scale, unit, hidden, groups=1):
     return Policy(task, Normalisation(features, *numbers), architecture, weights)
 
 
-INT_SCALAR, FLOAT_SCALAR = ["int64", [1]], ["float32", [1]]
 QUICK = ("inline-size", "grouped")
 """Of the cases, those that every run of the tests looks at."""
 
@@ -97,14 +112,7 @@ CASES = {
         {"inlining_decision": INT_SCALAR},
     ),
     "regalloc-evict": (
-        policy_for(
-            "regalloc-evict",
-            ("use_def_density", "max_stage", "progress"),
-            [5, 1, 0.3],
-            [2, 2, 1],
-            [2.0**-10, 1, 1],
-            (8,),
-        ),
+        policy_for("regalloc-evict", EVICTING, [5, 1, 0.3], [2, 2, 1], [2.0**-10, 1, 1], (8,)),
         evictions,
         {
             "mask": ["int64", [1, COLUMNS]],
@@ -115,7 +123,7 @@ CASES = {
         {"index_to_evict": INT_SCALAR},
     ),
     "regalloc-priority": (
-        policy_for("regalloc-priority", ("li_size", "stage", "weight"), [6, 1, 9], [2, 1, 7], [1, 1, 2.0**-16], (8,)),
+        policy_for("regalloc-priority", RANGES, [6, 1, 9], [2, 1, 7], [1, 1, 2.0**-16], (8,)),
         ranges,
         {"li_size": INT_SCALAR, "stage": INT_SCALAR, "weight": FLOAT_SCALAR},
         {"priority": FLOAT_SCALAR},
@@ -133,24 +141,12 @@ def exact(task, features, weights, hidden=()):
 def tied_calls():
     """Inlines where the first number is larger, by the difference of two hidden units: a tie is a logit of 0."""
     policy = exact("inline-size", ("callsite_cost", "threshold"), [1, -1, -1, 1, 0, 0, 1, -1, 0], hidden=(2,))
-    pairs = {
-        (0, 0): 0,
-        (1, 1): 0,
-        (7, 7): 0,
-        (-3, -3): 0,
-        (1000, 10**12): 0,  # the logarithms of both are clipped at 5
-        (-(2**63), -(2**63)): 0,
-        (1, 0): 1,
-        (8, 7): 1,
-        (-3, -4): 1,
-        (0, 1): 0,
-        (7, 8): 0,
-        (-4, -3): 0,
-    }
-    first, second = np.array(list(pairs)).T
-    types = {"callsite_cost": pa.int64(), "threshold": pa.int64()}
-    trace = table(types, {"callsite_cost": first, "threshold": second}, pa.int64())
-    return policy, trace, np.array(list(pairs.values()), np.int64)
+    larger, smaller = [(1, 0), (8, 7), (-3, -4)], [(0, 1), (7, 8), (-4, -3)]
+    equal = [(0, 0), (1, 1), (7, 7), (-3, -3), (-(2**63), -(2**63))]
+    equal += [(1000, 10**12)]  # the logarithms of both are clipped at 5
+    first, second = np.array(larger + smaller + equal).T
+    trace = table({"callsite_cost": INT, "threshold": INT}, {"callsite_cost": first, "threshold": second}, INT)
+    return policy, trace, np.repeat([1, 0], [len(larger), len(smaller + equal)])
 
 
 def tied_evictions():
@@ -168,18 +164,14 @@ def tied_evictions():
         ([1, 1, 0, 0, 0, 1], [1, 1, 9, 9, 9, 2], [5, 5, 0, 0, 0, 5], 5),
     ]
     mask, stage, hints, chosen = (np.array(one) for one in zip(*rows, strict=True))
-    lists = {
-        name: pa.list_(kind, COLUMNS)
-        for name, kind in (("mask", pa.int64()), ("max_stage", pa.int64()), ("nr_broken_hints", pa.float32()))
-    }
     columns = {"mask": mask, "max_stage": stage, "nr_broken_hints": hints.astype(np.float32)}
-    return policy, table(lists, columns, pa.int64()), chosen
+    return policy, table({"mask": INTS, "max_stage": INTS, "nr_broken_hints": FLOATS}, columns, INT), chosen
 
 
 def tied_ranges():
     """Stages 0 to 6 have the logits 0, 1, -1, 3, -3, 0, 0, whatever the size; what cannot be spilled has 1 more."""
     groups = [[0, logit, 0] for logit in (0, 1, -1, 3, -3, 0, 0)]
-    policy = exact("regalloc-priority", ("li_size", "stage", "weight"), [*np.ravel(groups), 1, 0])
+    policy = exact("regalloc-priority", RANGES, [*np.ravel(groups), 1, 0])
     spilled, below = WEIGHT_OF_UNSPILLABLE, np.nextafter(WEIGHT_OF_UNSPILLABLE, np.float32(0.0))
     rows = [  # size, stage, weight -> share of the largest priority, (1 + x / (1 + |x|)) / 2
         (16, 0, 0.5, 1 / 2),
@@ -198,12 +190,11 @@ def tied_ranges():
         (16, 4, spilled, 1 / 6),
     ]
     size, stage, weight, share = (np.array(one) for one in zip(*rows, strict=True))
-    types = {"li_size": pa.int64(), "stage": pa.int64(), "weight": pa.float32()}
-    trace = table(types, {"li_size": size, "stage": stage, "weight": weight.astype(np.float32)}, pa.float32())
+    columns = {"li_size": size, "stage": stage, "weight": weight.astype(np.float32)}
+    trace = table({"li_size": INT, "stage": INT, "weight": FLOAT}, columns, FLOAT)
     half = MAX_PRIORITY / np.float32(2.0)  # in float32, as -2/3 is no short fraction
     logits = share * 2 - 1
     return policy, trace, np.float32(half + half * logits.astype(np.float32))
 
 
 TIES = {"inline-size": tied_calls, "regalloc-evict": tied_evictions, "regalloc-priority": tied_ranges}
-"""Policy, trace, and the decisions."""

@@ -10,19 +10,11 @@ import pytest
 from mlgo.deploy.export import FORMS
 from mlgo.deploy.export.form import compare_decisions, recorded_questions
 from mlgo.policy.policy import Policy
-from tests.deploy.export.cases import store
+from tests.deploy.export.cases import LOADING, store
 
 PROGRAM = """
-import os, sys
-from pathlib import Path
-import numpy as np
-import pyarrow.parquet as pq
-from mlgo.deploy.export import ALL_FORMS
-from mlgo.deploy.export.form import recorded_questions
-from mlgo.policy.stored import load_policy
-
-folder, os.environ["MLGO_SHARED"] = Path(sys.argv[1]), sys.argv[2]
-policy, trace = load_policy(folder / "policy"), pq.read_table(folder / "trace.parquet")
+import os
+os.environ["MLGO_SHARED"] = sys.argv[2]
 for name in sys.argv[3:]:
     form = ALL_FORMS[name]
     (folder / name).mkdir()
@@ -57,7 +49,7 @@ def export(tmp_path_factory, in_tensorflow):
 
     def run(policy, trace, *forms):
         folder = store(policy, trace, tmp_path_factory.mktemp("export"))
-        in_tensorflow(PROGRAM, folder, shared, *(forms or FORMS))
+        in_tensorflow(LOADING + PROGRAM, folder, shared, *(forms or FORMS))
         return Exported(folder, policy, trace)
 
     return run

@@ -8,18 +8,12 @@ import pytest
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from tests.deploy.export.cases import CASES, TIES, store
+from tests.deploy.export.cases import CASES, FED_IN_TRAINING, LOADING, TIES, store
 
 WRITE = """
-import json, sys
-from pathlib import Path
-import pyarrow.parquet as pq
 from mlgo.deploy.export.tensorflow_forms import TFLite, _interpreter
-from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.stored import load_policy
 
-folder = Path(sys.argv[1])
-TFLite().write(load_policy(folder / "policy"), pq.read_table(folder / "trace.parquet"), folder / "tflite")
+TFLite().write(policy, trace, folder / "tflite")
 model = _interpreter(import_tensorflow(), (folder / "tflite/model.tflite").read_bytes())
 print(json.dumps([
     [[one["name"], one["index"], one["dtype"].__name__, one["shape"].tolist()] for one in details]
@@ -41,12 +35,14 @@ except PolicyError as error:
     print(error)
 """
 
+C_TYPES = {"int64": "int64_t", "float32": "float"}
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, in_tensorflow):
     policy, trace, _ = TIES["inline-size"]()
     folder = store(policy, trace, tmp_path_factory.mktemp("tflite"))
-    in_tensorflow(WRITE, folder)
+    in_tensorflow(LOADING + WRITE, folder)
     return folder
 
 
@@ -55,10 +51,9 @@ def written(tmp_path_factory, in_tensorflow):
 )
 def test_names_and_order_are_llvms(task, tmp_path, in_tensorflow):
     policy, make_trace, inputs, outputs = CASES[task]
-    found, (output,) = json.loads(in_tensorflow(WRITE, store(policy, make_trace(), tmp_path)))
-    ignored = {"discount": ["float32", [1]], "reward": ["float32", [1]], "step_type": ["int32", [1]]}
+    found, (output,) = json.loads(in_tensorflow(LOADING + WRITE, store(policy, make_trace(), tmp_path)))
     assert {name: [dtype, shape] for name, _, dtype, shape in found} == {
-        f"action_{name}:0": kind for name, kind in (inputs | ignored).items()
+        f"action_{name}:0": kind for name, kind in (inputs | FED_IN_TRAINING).items()
     }
     assert [index for _, index, *_ in found] == list(range(len(found)))
     ((decision, kind),) = outputs.items()
@@ -69,32 +64,21 @@ def test_names_and_order_are_llvms(task, tmp_path, in_tensorflow):
     assert json.loads((tmp_path / "tflite/output_spec.json").read_text()) == [
         {
             "logging_name": decision,
-            "tensor_spec": {
-                "name": "StatefulPartitionedCall",
-                "port": 0,
-                "type": {"int64": "int64_t", "float32": "float"}[dtype],
-                "shape": [1],
-            },
+            "tensor_spec": {"name": "StatefulPartitionedCall", "port": 0, "type": C_TYPES[dtype], "shape": [1]},
         }
     ]
 
 
-def test_a_file_without_its_weights_is_refused(written, tmp_path, in_tensorflow):
-    policy, make_trace, *_ = CASES["inline-size"]
+def test_what_is_not_of_the_policy_is_refused(written, tmp_path, in_tensorflow):
     assert in_tensorflow(OPEN, written, written) == "no error\n"
-    wide = Architecture((4, 4096, 1))
-    weights = np.zeros(wide.num_params, np.float32)
-    store(Policy(policy.task, policy.normalisation, wide, weights), make_trace(), tmp_path)
-    assert "its weights alone 98308; export again" in in_tensorflow(OPEN, written, tmp_path)
-
-
-def test_other_inputs_are_refused(written, tmp_path, in_tensorflow):
     policy, make_trace, *_ = CASES["inline-size"]
-    store(policy, make_trace(), tmp_path)
-    said = in_tensorflow(OPEN, written, tmp_path)
-    assert said == (
-        "inputs of model.tflite are not those that LLVM feeds: action_edge_count:0, action_node_count:0; export again\n"
+    wide = Architecture((4, 4096, 1))
+    large = Policy(policy.task, policy.normalisation, wide, np.zeros(wide.num_params, np.float32))
+    other = (
+        "inputs of model.tflite are not those that LLVM feeds: action_edge_count:0, action_node_count:0; export again"
     )
+    for one, words in ((policy, other), (large, "its weights alone 98308; export again")):
+        assert words in in_tensorflow(OPEN, written, store(one, make_trace(), tmp_path))
 
 
 @pytest.mark.parametrize(("field", "value"), [("name", "PartitionedCall"), ("port", 1)])
