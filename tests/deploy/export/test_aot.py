@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # zig builds its C++ 
 
 
 @pytest.mark.parametrize("task", CASES)
-def test_one_object_decides_as_the_policy(task, export):
+def test_one_object_decides_as_the_policy_and_needs_nothing_but_the_runtime(task, export):
     policy, make_trace, *_ = CASES[task]
     exported = export(policy, make_trace(), "aot")
     model = get_task(policy.task).model
@@ -21,13 +21,8 @@ def test_one_object_decides_as_the_policy(task, export):
     parity = exported.compare(exported.decisions("aot"))
     assert (parity.questions, parity.mismatches) == (exported.trace.num_rows, 0)
     assert parity.ambiguous <= 3
-
-
-def test_the_object_needs_nothing_but_the_runtime(export):
-    """Its weights are in it, and what it calls is in the C library."""
-    policy, make_trace, *_ = CASES["inline-size"]
-    exported = export(policy, make_trace(), "aot")
-    code = exported.folder / "aot/InlinerSizeModel.o"
+    # Its weights are in it, and what it calls is in the C library.
+    code = exported.folder / f"aot/{model}.o"
     assert code.stat().st_size > policy.weights.nbytes
     command = [find_linker(), "ld.lld", "-shared", "-z", "defs", "-o", exported.folder / "alone.so", code]
     run = subprocess.run(command, capture_output=True, text=True, check=False)

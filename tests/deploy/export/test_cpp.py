@@ -10,7 +10,6 @@ from mlgo.base.scratch import SHARED
 from mlgo.deploy.export.cpp import Cpp, cpp_sources, selected_sources, selector, tree_function, write_sources
 from mlgo.deploy.export.form import check_form, compare_decisions, recorded_questions
 from mlgo.errors import CompilerExit, PolicyError
-from mlgo.host.tasks.task import get_task
 from mlgo.policy.features import Unscaled
 from mlgo.policy.network import flatten
 from mlgo.policy.policy import Policy
@@ -85,16 +84,11 @@ def test_a_name_selects_the_policy(tmp_path):
     network, make_trace, *_ = CASES["inline-size"]
     trace, policies = make_trace(), {"size": network, "speed": tree_policy("inline-size", ("node_count", "threshold"))}
     write_sources(tmp_path, selected_sources(policies, trace))
-    parities = [
-        check_form(Cpp(), tmp_path, policy, trace, selector=selector(name)) for name, policy in policies.items()
-    ]
-    assert [one.mismatches for one in parities] == [0, 0]
-    assert parities[0].inlined != parities[1].inlined
+    size, speed = (check_form(Cpp(), tmp_path, one, trace, selector=selector(name)) for name, one in policies.items())
+    assert (size.mismatches, speed.mismatches) == (0, 0)
+    assert size.inlined != speed.inlined
     with pytest.raises(CompilerExit, match="InlinerSizeModel: the model selector names none of size, speed"):
         check_form(Cpp(), tmp_path, network, trace, selector=selector("other"))
-
-
-def test_the_words_of_a_selector():
     # From llvm/unittests/Support/MD5Test.cpp.
     assert selector("abcdefghijklmnopqrstuvwxyz") == (0x3BE167CA6C49FB7D, 0x00E49261D7D3FCC3)
 
@@ -114,20 +108,6 @@ def test_policies_that_are_no_choice(names, tasks, message):
         selected_sources({name: CASES[task][0] for name, task in zip(names, tasks, strict=True)}, pa.table({}))
 
 
-def test_what_is_no_number_is_taken_as_the_guard_does(tmp_path):
-    policy, make_trace, *_ = CASES["regalloc-priority"]
-    trace, task, form = make_trace(), get_task(policy.task), Cpp()
-    form.write(policy, trace, tmp_path / "cpp")
-    asked = {name: values[:3].copy() for name, values in recorded_questions(trace, policy).items()}
-    for values in asked.values():
-        values[:] = values[0]
-    ((feature, value),) = task.not_finite.items()
-    asked[feature][:] = [value, np.inf, np.nan]
-    with form.opened(tmp_path / "cpp", policy) as ask:
-        decisions = ask(asked)
-    assert decisions[0] == decisions[1] == decisions[2]
-
-
 def test_zeros_of_joined_networks_are_left_out():
     policy, make_trace, *_ = CASES["inline-size"]
     (first, bias), *rest = policy.layers
@@ -141,18 +121,14 @@ def test_zeros_of_joined_networks_are_left_out():
     assert kept == [*sparse[0, 3:].tolist(), *sparse[1, :6].tolist(), *sparse[3].tolist()]
 
 
-def test_a_model_that_does_not_compile_is_one_message(tmp_path):
-    policy, make_trace, *_ = CASES["inline-size"]
-    Cpp().write(policy, make_trace(), tmp_path / "cpp")
-    (tmp_path / "cpp/InlinerSizeModel.cpp").write_text("nonsense")
-    with pytest.raises(CompilerExit, match="does not compile or run"):
-        check_form(Cpp(), tmp_path / "cpp", policy, make_trace())
-
-
-def test_a_model_that_decides_otherwise_fails_the_export(tmp_path):
+def test_a_model_that_does_not_compile_or_decides_otherwise_is_one_message(tmp_path):
     policy, make_trace, *_ = CASES["inline-size"]
     Cpp().write(policy, make_trace(), tmp_path / "cpp")
     source = tmp_path / "cpp/InlinerSizeModel.cpp"
-    source.write_text(source.read_text().replace("logit(Input) > 0.0f", "logit(Input) > 1.0f"))
+    text = source.read_text()
+    source.write_text("nonsense")
+    with pytest.raises(CompilerExit, match="does not compile or run"):
+        check_form(Cpp(), tmp_path / "cpp", policy, make_trace())
+    source.write_text(text.replace("logit(Input) > 0.0f", "logit(Input) > 1.0f"))
     with pytest.raises(PolicyError, match=r"cpp: the exported model differs from the policy in \d+ of 900 decisions"):
         check_form(Cpp(), tmp_path / "cpp", policy, make_trace())
