@@ -14,23 +14,24 @@ from tests.conftest import REPOSITORY
 PROGRAM = "from mlgo.base.files import source_hash; print(source_hash())"
 
 
-def hash_of(folder):
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
-    return subprocess.check_output([sys.executable, "-c", PROGRAM], cwd=folder, env=environment)
-
-
 @pytest.mark.parametrize("changed", ["base/seeding.py", "host/log.py", "learn/context.py"])
 def test_a_change_anywhere_in_the_package_changes_the_hash(changed, tmp_path):
+    def hash_of_copy():
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+        return subprocess.check_output([sys.executable, "-c", PROGRAM], cwd=tmp_path, env=environment)
+
     shutil.copytree(REPOSITORY / "mlgo", tmp_path / "mlgo")
-    before = hash_of(tmp_path)
-    assert hash_of(tmp_path) == before
+    before = hash_of_copy()
+    assert hash_of_copy() == before
     path = tmp_path / "mlgo" / changed
     path.write_text(path.read_text() + "# another line\n")
-    assert hash_of(tmp_path) != before
+    assert hash_of_copy() != before
 
 
 def test_a_folder_appears_as_a_whole_and_replaces_an_earlier_one(tmp_path):
-    target = tmp_path / "model"
+    target, left = tmp_path / "model", tmp_path / ".model.0123abcd.tmp"
+    left.mkdir()
+    (left / "half").write_text("of a killed process")
     for name in ("old", "new"):
         write_folder(target, lambda folder, name=name: (folder / name).write_text(name))
         assert [path.name for path in target.iterdir()] == [name]
@@ -45,8 +46,7 @@ def test_a_folder_appears_as_a_whole_and_replaces_an_earlier_one(tmp_path):
     assert [path.name for path in target.iterdir()] == ["new"]
 
 
-def test_two_threads_draft_one_folder(tmp_path):
-    """The first is in the middle of it while the second finishes; both are whole, the last to finish stays."""
+def test_of_two_that_draft_one_folder_the_last_to_finish_stays_and_both_are_whole(tmp_path):
     target = tmp_path / "model"
 
     def outer(folder):
@@ -58,14 +58,5 @@ def test_two_threads_draft_one_folder(tmp_path):
     assert [path.name for path in target.iterdir()] == ["a"]
 
 
-def test_a_folder_that_a_kill_left_behind_is_removed(tmp_path):
-    target, left = tmp_path / "model", tmp_path / ".model.0123abcd.tmp"
-    left.mkdir()
-    (left / "half").write_text("")
-    write_folder(target, lambda folder: None)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_a_hash_of_64_bits():
-    """As ``printf abc | b2sum -l 64`` has it, the first byte lowest."""
+def test_a_hash_of_64_bits_is_that_of_b2sum_the_first_byte_lowest():
     assert hash64(b"abc").to_bytes(8, "little").hex() == "d8bb14d833d59559"

@@ -4,7 +4,6 @@ import pytest
 
 from mlgo.corpus.build import columns_of
 from mlgo.corpus.link_time import Tools
-from mlgo.host.linker import LinkedFile
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import EchoAdvisor
 from mlgo.host.toolchain import find_linker
@@ -43,15 +42,14 @@ def rows(made):
 
 @pytest.fixture
 def compiled(toolchain, settings, tmp_path):
-    """Compiles the modules of rows to objects, by name."""
-
     def compile_rows(rows):
         objects = {}
-        for number, row in enumerate(one for one in rows if not one["skip_reason"]):
-            path = tmp_path / f"{len(list(tmp_path.iterdir()))}-{number}.bc"
-            path.write_bytes(row["bitcode"])
-            objects[row["module"]] = path.with_suffix(".o")
-            compile_plain(toolchain, path, settings, object_path=objects[row["module"]])
+        for row in rows:
+            if not row["skip_reason"]:
+                path = tmp_path / f"{len(list(tmp_path.iterdir()))}.bc"
+                path.write_bytes(row["bitcode"])
+                objects[row["module"]] = path.with_suffix(".o")
+                compile_plain(toolchain, path, settings, object_path=path.with_suffix(".o"))
         return objects
 
     return compile_rows
@@ -74,27 +72,13 @@ def echoed(toolchain, task, settings, tmp_path):
 
 
 def program_row(name, kind, parts, **changes):
-    """A row of ``artifacts.PROGRAMS_OF_PROJECT``."""
-    return {
-        "project": "p",
-        "program": name,
-        "kind": kind,
-        "parts": [{"kind": of, "modules": modules} for of, modules in parts],
-        "foreign": [],
-        "libraries": [],
-        "options": [],
-        "version_script": "",
-        "export_dynamic": False,
-        "entry": "",
-    } | changes
+    row = {"project": "p", "program": name, "kind": kind, "version_script": "", "export_dynamic": False, "entry": ""}
+    row |= {"parts": [{"kind": of, "modules": modules} for of, modules in parts]}
+    return row | {"foreign": [], "libraries": [], "options": []} | changes
 
 
 PROGRAM = program_row("bin/prog", "program", [("object", ["main.c"]), ("archive", ["used.c", "unused.c"])])
 LIBRARY = program_row("lib.so", "shared", [("object", ["api.cpp"])], version_script="{ global: visible; local: *; };\n")
-
-
-def linked(row):
-    return LinkedFile.of_row(row)
 
 
 @pytest.fixture

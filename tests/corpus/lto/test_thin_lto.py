@@ -7,12 +7,12 @@ import pytest
 
 from mlgo.corpus.link_time import fat_module, imported_modules
 from mlgo.errors import ConfigError
-from mlgo.host.linker import shipped_sizes
+from mlgo.host.linker import LinkedFile, shipped_sizes
 from mlgo.host.module_file import generation_of
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import EchoAdvisor, get_task
 from mlgo.objects.elf import global_symbols
-from tests.corpus.lto.conftest import PROGRAM, linked
+from tests.corpus.lto.conftest import PROGRAM
 
 
 @pytest.fixture
@@ -22,19 +22,18 @@ def imported(rows, tools):
 
 @pytest.fixture
 def module(imported, tmp_path):
-    """The module of main.c after its import, as a file."""
     path = tmp_path / "imported.bc"
     path.write_bytes(next(row["bitcode"] for row in imported[0] if row["module"] == "bin/prog:main.c"))
     return path
 
 
-def test_a_module_for_each_source_that_is_linked(imported):
+def test_a_module_for_each_source_that_is_linked_of_the_same_bytes_in_every_folder(imported, rows, tools):
+    again, _ = imported_modules(rows, [PROGRAM], tools)
     rows, (program,) = imported
+    assert [row["bitcode"] for row in again] == [row["bitcode"] for row in rows]
     assert [row["module"] for row in rows if not row["skip_reason"]] == ["bin/prog:main.c", "bin/prog:used.c"]
     assert {row["module"] for row in rows if row["skip_reason"].startswith("unlinked")} == {"api.cpp"}
-    assert program["parts"] == [
-        {"kind": "object", "modules": [name]} for name in ("bin/prog:main.c", "bin/prog:used.c")
-    ]
+    assert program["parts"] == [{"kind": "object", "modules": [f"bin/prog:{name}.c"]} for name in ("main", "used")]
 
 
 def test_its_compile_is_that_of_a_back_end(rows, module, toolchain, settings, tmp_path):
@@ -62,26 +61,20 @@ def test_a_pre_link_compile_makes_the_code_of_an_ordinary_one(sample, toolchain,
     fat = tmp_path / "fat.bc"
     fat.write_bytes(fat_module(module))
     echo = EchoAdvisor("inlining_default")
-    results = [
+    ordinary, pre_link = (
         compile_under_advice(toolchain, task, path, echo, settings, with_heuristic_feature=True, record=True)
         for path in (module, fat)
-    ]
-    assert results[0].scores == results[1].scores
-    assert results[0].observations == results[1].observations
-    assert results[0].num_questions > 0
+    )
+    assert (ordinary.scores, ordinary.observations) == (pre_link.scores, pre_link.observations)
+    assert ordinary.num_questions > 0
 
 
 def test_back_ends_link_to_less_than_sources(rows, imported, tools, compiled):
     sizes = [
-        shipped_sizes(tools.linker, linked(program), compiled(modules), 60.0)["text"]
+        shipped_sizes(tools.linker, LinkedFile.of_row(program), compiled(modules), 60.0)["text"]
         for modules, program in ((rows, PROGRAM), (imported[0], imported[1][0]))
     ]
     assert 0 < sizes[1] < sizes[0]
-
-
-def test_the_same_bytes_in_every_folder(imported, rows, tools):
-    again, _ = imported_modules(rows, [PROGRAM], tools)
-    assert [row["bitcode"] for row in again] == [row["bitcode"] for row in imported[0]]
 
 
 def test_tasks_of_code_generation_are_refused(rows, tools):

@@ -10,24 +10,20 @@ from hypothesis import strategies as st
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
-from mlgo.host.linker import shipped_sizes
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.linker import LinkedFile, shipped_sizes
+from mlgo.host.module_file import generation_of, with_options
 from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.objects.elf import function_code, global_symbols
-from tests.corpus.lto.conftest import LIBRARY, PROGRAM, linked, program_row
+from tests.corpus.lto.conftest import LIBRARY, PROGRAM, program_row
 
 
 def test_a_linked_file_is_one_module_that_exports_what_others_use(rows, tools, compiled, leaves_nothing):
     with leaves_nothing():
         merged, programs = whole_programs(rows, [PROGRAM, LIBRARY], tools)
-    assert {row["module"]: (row["language"], row["skip_reason"]) for row in merged} == {
-        "bin/prog": ("c", ""),
-        "lib.so": ("c++", ""),
-    }
-    assert [program["parts"] for program in programs] == [
-        [{"kind": "object", "modules": ["bin/prog"]}],
-        [{"kind": "object", "modules": ["lib.so"]}],
-    ]
+    found = {(row["module"], row["language"], row["skip_reason"]) for row in merged}
+    assert found == {("bin/prog", "c", ""), ("lib.so", "c++", "")}
+    parts = [program["parts"] for program in programs]
+    assert parts == [[{"kind": "object", "modules": [name]}] for name in ("bin/prog", "lib.so")]
     objects = compiled(merged)
     symbols = {name: global_symbols(path.read_bytes()) for name, path in objects.items()}
     assert symbols["bin/prog"] == ({b"main"}, {b"system_call"})  # unused.c is not taken, never_called is dropped
@@ -43,24 +39,22 @@ def test_a_program_too_large_is_cut_into_groups_that_link_to_it(rows, tools, com
     objects = compiled(merged)
     assert global_symbols(objects["all#0"].read_bytes()) == ({b"main"}, {b"used"})
     assert global_symbols(objects["all#1"].read_bytes()) == ({b"used"}, {b"system_call"})
-    separate = shipped_sizes(tools.linker, linked(both), compiled(rows), 60.0)
-    in_groups = shipped_sizes(tools.linker, linked(program), objects, 60.0)
+    separate = shipped_sizes(tools.linker, LinkedFile.of_row(both), compiled(rows), 60.0)
+    in_groups = shipped_sizes(tools.linker, LinkedFile.of_row(program), objects, 60.0)
     assert 0 < in_groups["text"] < separate["text"]  # never_called has gone
 
 
 def test_a_copy_in_two_groups_is_code_in_one(made, tools, compiled):
     # Both sources have a copy of twin, which noinline keeps as a function.
-    text = "template <int N> __attribute__((noinline)) int twin(int x) { return x * N + 1; }\nint %s(int x)"
-    sources = {
-        f"{name}.cpp": (text + " { return twin<5>(x) %s; }") % (name, add)
-        for name, add in (("one", ""), ("two", "+ 7"))
-    }
+    text = "template <int N> __attribute__((noinline)) int twin(int x) { return x * N + 1; }\n"
+    one, two = "int one(int x) { return twin<5>(x); }", "int two(int x) { return twin<5>(x) + 7; }"
+    rows = made({"one.cpp": text + one, "two.cpp": text + two})
     shared = program_row("both.so", "shared", [("object", ["one.cpp", "two.cpp"])])
-    merged, (program,) = whole_programs(made(sources), [shared], replace(tools, max_instructions=1))
+    merged, (program,) = whole_programs(rows, [shared], replace(tools, max_instructions=1))
     objects = compiled(merged)
     defined = [global_symbols(objects[name].read_bytes())[0] for name in ("both.so#0", "both.so#1")]
     assert sum(b"_Z4twinILi5EEii" in names for names in defined) == 1
-    assert shipped_sizes(tools.linker, linked(program), objects, 60.0)["text"] > 0
+    assert shipped_sizes(tools.linker, LinkedFile.of_row(program), objects, 60.0)["text"] > 0
 
 
 def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
@@ -78,22 +72,19 @@ def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, ec
     assert echoed(data) == 2  # the calls of used, now in the same module
 
 
-def test_programs_that_cannot_be_merged_are_rows_with_a_reason(rows, tools):
+def test_programs_of_which_nothing_is_left_are_rows_with_a_reason_but_what_runs_at_start_stays(made, rows, tools):
+    text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
+    rows += made({"plugin.cpp": text})
+    local = {"version_script": "{ local: *; };"}
+    plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], **local)
     without_main = program_row("tool", "program", [("object", ["used.c"])])
-    nothing = program_row("none.so", "shared", [("object", ["used.c"])], version_script="{ local: *; };")
-    merged, programs = whole_programs(rows, [without_main, nothing], tools)
+    nothing = program_row("none.so", "shared", [("object", ["used.c"])], **local)
+    merged, programs = whole_programs(rows, [without_main, nothing, plugin], tools)
     reasons = {row["module"]: row["skip_reason"] for row in merged}
     nothing_left = "link: nothing is left: no entry point and no export needs any of its functions"
     assert reasons["tool"] == reasons["none.so"] == nothing_left
-    assert [program["parts"] for program in programs] == [[], []]
-
-
-def test_what_runs_at_start_stays_though_nothing_is_exported(made, rows, tools):
-    text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
-    rows += made({"plugin.cpp": text})
-    plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], version_script="{ local: *; };")
-    merged, _ = whole_programs(rows, [plugin], tools)
-    assert {row["module"]: row["skip_reason"] for row in merged}["plugin.so"] == ""
+    assert reasons["plugin.so"] == ""
+    assert [program["parts"] for program in programs[:2]] == [[], []]
 
 
 def test_the_same_bytes_on_any_number_of_threads(rows, tools):
@@ -101,11 +92,7 @@ def test_the_same_bytes_on_any_number_of_threads(rows, tools):
     once, again = (whole_programs(rows, programs, replace(tools, num_threads=number)) for number in (1, 4))
     assert [row["bitcode"] for row in once[0]] == [row["bitcode"] for row in again[0]]
     assert once[1] == again[1]
-
-
-def test_sources_stay_as_they_are(rows, tools):
-    assert in_form("objects", rows, [PROGRAM], tools) == (rows, [PROGRAM])
-    assert bitcode_of(with_options(rows[0]["bitcode"], ["-fPIC"])) == rows[0]["bitcode"]
+    assert in_form("objects", rows, programs, tools) == (rows, programs)  # sources stay as they are
 
 
 def test_full_lto_asks_nothing_unless_another_inliner_runs(bitcode, tools, tmp_path):
@@ -156,11 +143,6 @@ RUNNABLE = {
 
 
 @pytest.fixture
-def runnable_rows(made):
-    return made(RUNNABLE)
-
-
-@pytest.fixture
 def runner(zig_cache):
     try:
         find_valgrind()
@@ -169,11 +151,11 @@ def runner(zig_cache):
     return ProgramRunner("x86_64-linux-gnu", zig_cache, 60.0)
 
 
-def test_a_project_becomes_one_module_that_runs(runnable_rows, tools, runner, tmp_path, leaves_nothing):
+def test_a_project_becomes_one_module_that_runs(made, tools, runner, tmp_path, leaves_nothing):
+    rows = made(RUNNABLE)
     with leaves_nothing():
-        merged, (program,) = runnable_program(
-            runnable_rows, program_of_all("p", runnable_rows), tools, RunCheck(runner, b"two\n", 1.5)
-        )
+        check = RunCheck(runner, b"two\n", 1.5)
+        merged, (program,) = runnable_program(rows, program_of_all("p", rows), tools, check)
     assert [(row["module"], row["skip_reason"][:8]) for row in merged] == [("p", "")]
     assert (program["kind"], program["parts"]) == ("program", [{"kind": "object", "modules": ["p"]}])
     (tmp_path / "p.bc").write_bytes(merged[0]["bitcode"])
@@ -191,7 +173,7 @@ def test_a_project_becomes_one_module_that_runs(runnable_rows, tools, runner, tm
     ],
     ids=["other output", "a symbol is missing", "no main"],
 )
-def test_what_is_no_program_ends_the_build(runnable_rows, tools, runner, keep, stdout, message):
-    some = [row for row in runnable_rows if row["module"] in keep]
+def test_what_is_no_program_ends_the_build(made, tools, runner, keep, stdout, message):
+    some = made({name: RUNNABLE[name] for name in keep})
     with pytest.raises(CorpusError, match=message):
         runnable_program(some, program_of_all("p", some), tools, RunCheck(runner, stdout, 1.2))
