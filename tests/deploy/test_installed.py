@@ -1,26 +1,23 @@
 """The package mlgo-policies in an environment of its own, and `mlgo cc` with what it brings."""
 
-import os
+import importlib
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from mlgo.cli.main import build_parser
 from mlgo.deploy.drivers import DriverChoice, default_policy, find_policy
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
-
-RELEASED = REPOSITORY / "data" / "released"
-SOURCE = "static int triple(int x) { return x * 3; }\nint use(int x) { return triple(x) + triple(x + 1); }\n"
+from tests.deploy.conftest import CALLS, Build
+from tests.deploy.publish.conftest import RELEASED, publish
 
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
-    args = build_parser(["publish"]).parse_args(["publish", str(RELEASED), "--wheel", "-o", str(folder)])
-    args.run(args)
+    publish(RELEASED, "--wheel", "-o", folder)
     return next(folder.iterdir())
 
 
@@ -36,6 +33,10 @@ def test_the_installed_policy_is_the_default(installed):
     assert default_policy() == installed / "marginal-s0"
     assert find_policy("tree8-s0") == installed / "tree8-s0"
     assert find_policy(str(RELEASED / "tree8-s0")) == RELEASED / "tree8-s0"
+    package = importlib.import_module("mlgo_policies")
+    assert (package.path("tree8-s0") / "README.md").read_text().startswith("# tree8-s0 1.0.0\n")
+    with pytest.raises(KeyError):
+        package.path("../..")
     with pytest.raises(PolicyError, match="no installed policy; installed are marginal-s0, tree8-s0"):
         find_policy("other")
 
@@ -67,13 +68,10 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
     (packages / "others.pth").write_text("\n".join(others) + "\n")
     shutil.copy(REPOSITORY / "bin/mlgo", environment / "bin/mlgo")
     program.mkdir()
-    (program / "calls.c").write_text(SOURCE)
-    words = {**os.environ, "PYTHONPATH": "", "MLGO_CACHE": str(build.folder / "cache")}
+    (program / "calls.c").write_text(CALLS)
 
     def run(*command):
-        return subprocess.run(
-            [str(word) for word in command], cwd=program, env=words, capture_output=True, text=True, timeout=300
-        )
+        return Build(program).run(*command, PYTHONPATH="", MLGO_CACHE=str(build.folder / "cache"))
 
     def compiled(*options):
         return run(environment / "bin/mlgo", "cc", "--log", "log", *options, "--", "-Oz", "-c", "calls.c")
@@ -81,8 +79,7 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
     without = compiled()
     assert without.returncode == 0
     assert "there is no released policy here; install mlgo-policies" in without.stderr
-    options = ["--no-index", "--no-deps", "--disable-pip-version-check"]
-    pip = run(python, "-m", "pip", "install", *options, wheel)
+    pip = run(python, "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
     assert pip.returncode == 0, pip.stderr
     default, by_name = compiled(), compiled("--policy", "tree8-s0")
     assert (default.returncode, default.stderr) == (by_name.returncode, by_name.stderr) == (0, "")

@@ -62,21 +62,18 @@ def test_objects_as_nm_sees_them(objects):
     before, after = objects
     found = compare_builds(before, after)
     old, new = nm(before), nm(after)
-    code = {
-        one.name: sum(size for kind, size in (one.after or {}).items() if kind != "unwind")
-        - sum(size for kind, size in (one.before or {}).items() if kind != "unwind")
-        for one in found.symbols
-        if one.name[0] != "["
-    }
+
+    def code_of(sizes):
+        return sum(size for kind, size in (sizes or {}).items() if kind != "unwind")
+
+    code = {one.name: code_of(one.after) - code_of(one.before) for one in found.symbols if one.name[0] != "["}
     assert code == {name: new.get(name, 0) - old.get(name, 0) for name in {*old, *new} - {"same"}}
     assert code["table"] == 8
     by_name = {one.name: one for one in found.symbols}
     # An unwind entry of a function without a frame: length, identifier, address, size, length of what follows, padded
     # to 4 bytes, and the last one to the 8 bytes of the table's alignment.
-    assert by_name["come"].before is None
-    assert by_name["come"].after["unwind"] == 24
-    assert by_name["gone"].after is None
-    assert by_name["gone"].before["unwind"] == 20
+    assert (by_name["come"].before, by_name["come"].after["unwind"]) == (None, 24)
+    assert (by_name["gone"].before["unwind"], by_name["gone"].after) == (20, None)
 
 
 def test_sections_are_those_of_what_ships_and_symbols_come_to_their_change(objects, tmp_path):
@@ -90,23 +87,14 @@ def test_sections_are_those_of_what_ships_and_symbols_come_to_their_change(objec
     assert 0 not in growths
 
 
-def test_a_build_and_itself(objects):
-    found = compare_builds(objects[0], objects[0])
-    assert found.symbols == []
-    assert [one.growth for one in found.files] == [0]
-
-
 def test_archives_are_the_sum_of_their_members(objects, compiled, tmp_path):
-    other = compiled(
-        'int grown_too(int x) { return 5 * x; } static const char text[] = "a"; const char *t = text;', "-Os"
-    )
+    text = 'int grown_too(int x) { return 5 * x; } static const char text[] = "a"; const char *t = text;'
+    other = compiled(text, "-Os")
     first, second = archive(tmp_path / "a.a", objects[0], other), archive(tmp_path / "b.a", objects[1], other)
     found, alone = compare_builds(first, second), compare_builds(*objects)
     assert changes(found) == changes(alone)
-    rest = section_sizes(other.read_bytes())
-    assert found.sections == {
-        name: (before + rest[name], after + rest[name]) for name, (before, after) in alone.sections.items()
-    }
+    for name, rest in section_sizes(other.read_bytes()).items():
+        assert found.sections[name] == tuple(size + rest for size in alone.sections[name])
 
 
 def test_members_that_are_no_objects_are_counted_apart(objects, bitcode, tmp_path):
@@ -130,17 +118,18 @@ def test_a_stripped_file_has_sections_only(objects, tmp_path):
 
 
 def test_what_optimizers_add_to_names_is_no_change(compiled):
-    before, after = (
-        compiled(f'int f(int x) __asm__("f.llvm.{number}"); int f(int x) {{ return x; }}', "-Os") for number in (1, 22)
-    )
-    assert compare_builds(before, after).symbols == []
+    text = 'int f(int x) __asm__("f.llvm.{}"); int f(int x) {{ return x; }}'
+    before, after = (compiled(text.format(number), "-Os") for number in (1, 22))
+    for found in (compare_builds(before, after), compare_builds(before, before)):
+        assert found.symbols == []
+        assert [one.growth for one in found.files] == [0]
     assert b"f.llvm.22" in after.read_bytes()
 
 
 @pytest.fixture
 def folders(objects, tmp_path):
-    before, after = tmp_path / "before", tmp_path / "after"
-    for folder, one in ((before, objects[0]), (after, objects[1])):
+    before, after = both = tmp_path / "before", tmp_path / "after"
+    for folder, one in zip(both, objects, strict=True):
         (folder / "lib").mkdir(parents=True)
         shutil.copy(one, folder / "lib" / "one.o")
         linked(folder / "lib.so", one)
@@ -148,7 +137,7 @@ def folders(objects, tmp_path):
         (folder / "lib.so.1").symlink_to("lib.so")
     shutil.copy(objects[0], before / "old.o")
     shutil.copy(objects[1], after / "new.o")
-    return before, after
+    return both
 
 
 def test_folders_by_relative_path(folders, objects):
@@ -175,34 +164,31 @@ def test_some_files_of_folders(folders):
 
 
 def test_nothing_in_common(folders, tmp_path):
-    for only in (["old.o", "new.o"], ["README"], ["no such"]):
+    (before, after), empty = folders, tmp_path / "empty"
+    empty.mkdir()
+    for other, only in ((after, ["old.o", "new.o"]), (after, ["README"]), (after, ["no such"]), (empty, [])):
         with pytest.raises(ComparisonError, match="no file in common"):
-            compare_builds(*folders, only=only)
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ComparisonError, match="no file in common"):
-        compare_builds(folders[0], tmp_path / "empty")
+            compare_builds(before, other, only=only)
 
 
 def test_what_cannot_be_compared(objects, compiled, folders, tmp_path):
     file, folder = objects[0], folders[0]
     arm = compiled(BEFORE, target="aarch64-linux-gnu")
-    text, cut, thin = tmp_path / "text", tmp_path / "cut.o", tmp_path / "thin.a"
-    text.write_text("int main;")
-    cut.write_bytes(file.read_bytes()[:-30])
-    thin.write_bytes(b"!<thin>\n")
-    broken = tmp_path / "broken.a"
-    broken.write_bytes(archive(tmp_path / "whole.a", file).read_bytes()[:-40])
+    whole = archive(tmp_path / "whole.a", file).read_bytes()
+    written = {"text": b"int main;", "cut.o": file.read_bytes()[:-30], "thin.a": b"!<thin>\n", "broken.a": whole[:-40]}
+    for name, content in written.items():
+        (tmp_path / name).write_bytes(content)
     big_endian = compiled(BEFORE, target="mips-linux-gnu")
     os.mkfifo(tmp_path / "fifo")
     for other, words in (
         (tmp_path / "missing", "missing does not exist"),
         (folder, "is a folder and .* is a file"),
-        (text, "text is neither an ELF file nor"),
+        (tmp_path / "text", "text is neither an ELF file nor"),
         (arm, r"before for x86-64 \(64 bits\), after for AArch64 \(64 bits\)"),
         (folder / "lib.so", "before an object, after a linked file"),
-        (cut, "cut.o: the object's section table is cut short"),
-        (thin, "thin.a is a thin archive"),
-        (broken, "broken.a is damaged"),
+        (tmp_path / "cut.o", "cut.o: the object's section table is cut short"),
+        (tmp_path / "thin.a", "thin.a is a thin archive"),
+        (tmp_path / "broken.a", "broken.a is damaged"),
         (big_endian, "not little-endian ELF"),
         (tmp_path / "fifo", "neither a folder nor a regular file"),
     ):
@@ -214,14 +200,11 @@ def test_what_cannot_be_compared(objects, compiled, folders, tmp_path):
     ("text", "before", "most"),
     [
         ("0.5%", 1000, 1005),
-        ("0.1%", 999, 999),  # 0.999 bytes are less than one
         ("1KiB", 5, 1029),
         ("1.5kB", 0, 1500),
         ("300", 700, 1000),
         ("2 B", 0, 2),
         ("1 MiB", 1, 1048577),
-        ("0%", 7, 7),
-        ("100%", 0, 0),
     ],
 )
 def test_limits_by_hand(text, before, most):
@@ -239,6 +222,5 @@ def test_no_limits(text):
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.decimals(0, 300, places=3))
 def test_percent_is_exact(before, after, percent):
-    assert Limit.of(f"{percent}%").is_exceeded(before, after) == (
-        Fraction(after - before) * 100 > Fraction(percent) * before
-    )
+    exceeded = Fraction(after - before) * 100 > Fraction(percent) * before
+    assert Limit.of(f"{percent}%").is_exceeded(before, after) == exceeded

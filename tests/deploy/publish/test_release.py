@@ -4,12 +4,9 @@ import base64
 import csv
 import email
 import hashlib
-import io
 import json
-import os
 import shutil
 import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -35,20 +32,20 @@ from tests.conftest import REPOSITORY
 from tests.deploy.publish.conftest import RELEASED, publish
 
 
-def edited(path: Path, change) -> None:
-    value = json.loads(path.read_text())
-    change(value)
-    path.write_text(json.dumps(value))
-
-
 def edit(file: str, change):
     """Damage: a file of JSON is edited."""
-    return lambda folder: edited(folder / file, change)
+
+    def damage(folder: Path) -> None:
+        value = json.loads((folder / file).read_text())
+        change(value)
+        (folder / file).write_text(json.dumps(value))
+
+    return damage
 
 
 def without_card(folder: Path) -> None:
-    for name in ("card.json", "README.md"):
-        (folder / name).unlink()
+    (folder / "card.json").unlink()
+    (folder / "README.md").unlink()
 
 
 def test_an_archive_has_all_files_and_a_card_with_the_version(released, tmp_path, capsys):
@@ -66,29 +63,25 @@ def test_an_archive_has_all_files_and_a_card_with_the_version(released, tmp_path
     assert check_archive(tmp_path / "out/tree.tar.zst") == {"tree8-s0": 7}
 
 
-def test_what_was_published_can_be_published_again_with_the_same_bytes(released, tmp_path):
+def test_what_was_published_or_lies_in_the_two_folders_of_a_run_gives_the_same_bytes(released, tmp_path):
     publish(released, "--version", "2.0.0", "-o", tmp_path / "a.zip")
     shutil.unpack_archive(tmp_path / "a.zip", tmp_path / "unpacked")
     publish(tmp_path / "unpacked/tree8-s0", "-o", tmp_path / "b.zip")
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
-
-
-def test_policy_and_forms_of_a_run_lie_in_two_folders(released, tmp_path):
     policy, exported = tmp_path / "policies/tree8-s0", tmp_path / "export/tree8-s0"
     policy.mkdir(parents=True)
     shutil.copytree(released, exported)
     for name in ("policy.json", "weights.npy"):
         (exported / name).rename(policy / name)
-    publish(policy, "--exports", tmp_path / "export", "--version", "1.0.0", "-o", tmp_path / "a.zip")
-    publish(released, "--version", "1.0.0", "-o", tmp_path / "b.zip")
-    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    publish(policy, "--exports", tmp_path / "export", "--version", "2.0.0", "-o", tmp_path / "c.zip")
+    one, again, apart = ((tmp_path / f"{name}.zip").read_bytes() for name in "abc")
+    assert one == again == apart
 
 
 def test_some_forms(released, tmp_path):
     (released / "other").mkdir()
     (released / "other/file").write_bytes(b"x")
     digest = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"  # of the letter x
-    edited(released / "parity.json", lambda one: one.update(other={**one["cpp"], "files": {"file": digest}}))
+    edit("parity.json", lambda one: one.update(other={**one["cpp"], "files": {"file": digest}}))(released)
     without_card(released)
     whole = read_release(released, released)
     assert set(whole.parity) == {"cpp", "other"}
@@ -110,12 +103,16 @@ def test_a_folder_of_policies(released, tmp_path):
         publish(released, released, "-o", tmp_path / "b.zip")
 
 
+OTHER_HASH = {"weights.npy": {"sha256": "0"}}
+
+
 @pytest.mark.parametrize(
     ("damage", "kind", "message"),
     [
         (lambda one: shutil.rmtree(one), ArtifactError, "holds no policy and no folder of one"),
         (lambda one: (one / "weights.npy").unlink(), ArtifactError, "weights.npy is missing"),
         (lambda one: np.save(one / "weights.npy", np.full(55, np.nan, np.float32)), PolicyError, "not finite"),
+        (lambda one: (one / "parity.json").unlink(), ArtifactError, "has no parity.json; export the policy first"),
         (lambda one: (one / "parity.json").write_text("{}"), ArtifactError, "tells of no form"),
         (lambda one: (one / "more").mkdir(), ArtifactError, "nothing was checked of more"),
         (lambda one: shutil.rmtree(one / "cpp"), ArtifactError, "not those that were checked"),
@@ -124,15 +121,11 @@ def test_a_folder_of_policies(released, tmp_path):
         (edit("parity.json", lambda one: one["cpp"].update(questions=0)), PolicyError, "its policy in 0 of 0"),
         (edit("parity.json", lambda one: one["cpp"].pop("mismatches")), PolicyError, "its policy in unknown"),
         (edit("policy.json", lambda one: one["provenance"].update(seed=1)), PolicyError, "made of another policy"),
+        (edit("card.json", lambda one: one["files"].pop("parity.json")), ArtifactError, "json is not in the card"),
         (
-            edit("card.json", lambda one: one["files"].pop("parity.json")),
+            edit("card.json", lambda one: one["files"].update(OTHER_HASH)),
             ArtifactError,
-            "parity.json is not in the card",
-        ),
-        (
-            edit("card.json", lambda one: one["files"]["weights.npy"].update(sha256="0")),
-            ArtifactError,
-            "weights.npy has changed since card.json",
+            "has changed since card",
         ),
         (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is no card"),
         (without_card, ArtifactError, "has no model card"),
@@ -140,11 +133,7 @@ def test_a_folder_of_policies(released, tmp_path):
             (edit("card.json", lambda card, fact=fact: card.pop(fact)), ArtifactError, "is no card of this version")
             for fact in ("task", "gains", "trained", "corpus", "limits")
         ),
-        (
-            edit("card.json", lambda one: one.update(gains=[{"answers": 1}])),
-            ArtifactError,
-            "is no card of this version",
-        ),
+        (edit("card.json", lambda one: one.update(gains=[{"answers": 1}])), ArtifactError, "no card of this version"),
         (lambda one: one.rename(one.parent / "tree"), ArtifactError, "names no policy"),
     ],
 )
@@ -153,12 +142,6 @@ def test_what_is_not_published(released, damage, kind, message, tmp_path):
     with pytest.raises(kind, match=message):
         publish(released.parent, "--version", "1.0.0", "-o", tmp_path / "a.zip")
     assert not list(tmp_path.glob("*.zip"))
-
-
-def test_a_policy_that_was_not_exported(released, tmp_path):
-    (released / "parity.json").unlink()
-    with pytest.raises(ArtifactError, match=r"has no parity.json; export the policy first"):
-        publish(released, "--exports", tmp_path, "-o", tmp_path / "a.zip")
 
 
 def test_an_output_that_exists_is_kept(released, tmp_path):
@@ -176,7 +159,10 @@ def test_an_output_that_exists_is_kept(released, tmp_path):
         (["data"], "name a policy's folder and -o PATH"),
         (["-o", "a.zip"], "name a policy's folder and -o PATH"),
         (["data", "--check", "a.zip"], "stands alone"),
-        (["data", "-o", "a.7z"], "ends in"),
+        *(
+            (["data", "-o", name], r"ends in \.tar\.zst, \.tar\.gz, \.zip")
+            for name in ("a.rar", "a.tar", ".zip", "zip")
+        ),
         (["data", "-o", "a.zip", "--version", "1.0"], "not a semantic version"),
     ],
 )
@@ -186,7 +172,7 @@ def test_words_that_do_not_fit(words, message):
 
 
 def test_a_version_is_needed(released, tmp_path):
-    edited(released / "card.json", lambda card: card.update(version=None))
+    edit("card.json", lambda card: card.update(version=None))(released)
     with pytest.raises(ConfigError, match="give --version"):
         publish(released, "-o", tmp_path / "a.zip")
 
@@ -226,8 +212,7 @@ def test_what_is_read_is_what_was_written(files, tmp_path_factory):
     folder = tmp_path_factory.mktemp("any")
     for form in FORMATS:
         write_archive(folder / f"a{form}", files)
-        found = read_archive(folder / f"a{form}")
-        assert list(found.items()) == sorted(files.items())
+        assert list(read_archive(folder / f"a{form}").items()) == sorted(files.items())
 
 
 def test_other_tools_read_them(tmp_path):
@@ -254,31 +239,24 @@ def test_paths_that_lead_elsewhere_are_refused(form, name, tmp_path):
 
 
 def test_links_are_refused(tmp_path):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
         member = tarfile.TarInfo("p-s0/weights.npy")
         member.type, member.linkname = tarfile.SYMTYPE, "/etc/passwd"
         archive.addfile(member)
-    (tmp_path / "a.tar.gz").write_bytes(buffer.getvalue())
     with pytest.raises(ArtifactError, match="no file of a release"):
         read_archive(tmp_path / "a.tar.gz")
 
 
 def test_a_flood_of_bytes_is_refused_before_it_is_read(tmp_path, monkeypatch):
     write_archive(tmp_path / "a.tar.zst", {"p-s0/big": bytes(1 << 20)})
-    assert os.path.getsize(tmp_path / "a.tar.zst") < 1000  # noqa: PTH202
+    assert (tmp_path / "a.tar.zst").stat().st_size < 1000
     monkeypatch.setattr("mlgo.deploy.release._MAX_BYTES", (1 << 20) - 1)
     with pytest.raises(ArtifactError, match="more than"):
         read_archive(tmp_path / "a.tar.zst")
 
 
-@given(
-    form=st.sampled_from(list(FORMATS)),
-    at=st.floats(0, 1, exclude_max=True),
-    flip=st.integers(1, 255),
-    cut=st.booleans(),
-)
-def test_damaged_archives_are_one_message(form, at, flip, cut, tmp_path_factory):
+@given(st.sampled_from(list(FORMATS)), st.floats(0, 1, exclude_max=True), st.integers(1, 255), st.booleans())
+def test_damaged_archives_are_one_message(tmp_path_factory, form, at, flip, cut):
     path = tmp_path_factory.mktemp("damaged") / f"a{form}"
     data = bytearray(FORMATS[form](FILES))
     where = int(at * len(data))
@@ -288,12 +266,6 @@ def test_damaged_archives_are_one_message(form, at, flip, cut, tmp_path_factory)
         read_archive(path)
     except ArtifactError as error:
         assert str(path) in str(error)  # noqa: PT017
-
-
-@pytest.mark.parametrize("name", ["a.rar", "a.tar", ".zip", "zip"])
-def test_other_formats_are_refused(name, tmp_path):
-    with pytest.raises(ConfigError, match=r"ends in \.tar\.zst, \.tar\.gz, \.zip"):
-        write_archive(tmp_path / name, FILES)
 
 
 @pytest.mark.parametrize(
@@ -318,9 +290,6 @@ def test_a_check_finds_what_the_card_does_not_say(released, change, message, tmp
         publish("--check", tmp_path / "b.tar.zst")
 
 
-MAX_BYTES = 5_000_000
-
-
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
@@ -334,7 +303,7 @@ def test_two_builds_have_the_same_bytes(built):
     one, other = built
     assert one.read_bytes() == other.read_bytes()
     assert one.name == "mlgo_policies-1.0.0-py3-none-any.whl"
-    assert one.stat().st_size < MAX_BYTES
+    assert one.stat().st_size < 5_000_000
 
 
 def test_it_is_a_wheel(built):
@@ -344,14 +313,9 @@ def test_it_is_a_wheel(built):
     rows = list(csv.reader(content[f"{info}/RECORD"].decode().splitlines()))
     assert {row[0] for row in rows} == set(content)
     for path, digest, size in rows:
-        if path == f"{info}/RECORD":
-            assert (digest, size) == ("", "")
-            continue
-        algorithm, _, value = digest.partition("=")
-        assert algorithm == "sha256"
-        padded = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-        assert padded == hashlib.sha256(content[path]).digest()
-        assert int(size) == len(content[path])
+        value = base64.urlsafe_b64encode(hashlib.sha256(content[path]).digest()).decode().rstrip("=")
+        whole = (f"sha256={value}", str(len(content[path])))
+        assert (digest, size) == (("", "") if path == f"{info}/RECORD" else whole)
     said = email.message_from_bytes(content[f"{info}/METADATA"])
     assert (said["Name"], said["Version"], said["License-Expression"]) == ("mlgo-policies", "1.0.0", "Apache-2.0")
     assert content[f"{info}/licenses/{said['License-File']}"] == (REPOSITORY / "LICENSE").read_bytes()
@@ -362,25 +326,10 @@ def test_it_is_a_wheel(built):
             assert content[f"mlgo_policies/policies/{policy}/{file}"] == (RELEASED / policy / file).read_bytes()
 
 
-def test_the_module_finds_its_policies(built, tmp_path, monkeypatch):
-    zipfile.ZipFile(built[0]).extractall(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    try:
-        import mlgo_policies
-
-        assert mlgo_policies.names() == ["marginal-s0", "tree8-s0"]
-        assert mlgo_policies.default() == tmp_path / "mlgo_policies/policies/marginal-s0"
-        assert (mlgo_policies.path("tree8-s0") / "README.md").read_text().startswith("# tree8-s0 1.0.0\n")
-        with pytest.raises(KeyError):
-            mlgo_policies.path("../..")
-    finally:
-        sys.modules.pop("mlgo_policies", None)
-
-
 def test_a_wheel_that_is_there_is_kept(tmp_path):
     publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path, "--version", "1.2.0-rc.3")
     assert [path.name for path in tmp_path.iterdir()] == ["mlgo_policies-1.2.0rc3-py3-none-any.whl"]
-    with pytest.raises(Exception, match="exists; --force"):
+    with pytest.raises(ArtifactError, match="exists; --force"):
         publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path, "--version", "1.2.0-rc.3")
     with pytest.raises(ConfigError, match="give --licence FILE"):
         publish(RELEASED / "tree8-s0", "--wheel", "-o", tmp_path / "other", "--licence", tmp_path / "none")
