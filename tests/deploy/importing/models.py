@@ -1,7 +1,6 @@
-"""SavedModels as others make them, written by TensorFlow in a process of its own; and what TensorFlow answers by them.
+"""SavedModels as others make them, and what TensorFlow answers by them; imported by what `in_tensorflow` runs alone.
 
-Shapes, types and names are those of LLVM's test models (scalars and rows of 33) and of google/ml-compiler-opt (a batch
-of one). Imported by programs that `in_tensorflow` runs, never by the tests' own process.
+Shapes, types and names are of LLVM's test models (scalars, rows of 33) and of google/ml-compiler-opt (a batch of one).
 """
 
 import pickle
@@ -21,8 +20,7 @@ from mlgo.policy.stored import load_policy
 tf = import_tensorflow()
 
 FED_IN_TRAINING = {"discount": tf.float32, "reward": tf.float32, "step_type": tf.int32}
-CHEAP = 20
-"""The model `cheap` inlines what costs less."""
+CHEAP = 20  # the model `cheap` inlines what costs less
 
 
 class Model(tf.Module):
@@ -107,9 +105,13 @@ def longest() -> Model:
     return Model(lambda x: {"priority": tf.cast(x["li_size"], tf.float32)}, specs(["li_size", "stage"], (None,)))
 
 
+def _ones(length: int = 1, dtype: Any = tf.int64, output: str = "inlining_decision") -> Callable[[Any], dict[str, Any]]:
+    return lambda x: {output: tf.ones([length], dtype)}
+
+
 def build(name: str, folder: Path, names: Sequence[str]) -> None:
     """Write a model that can be converted."""
-    cost, yes = specs(["cost_estimate"], (1,)), _rule(inlining_decision=tf.ones([1], tf.int64))
+    cost, yes = specs(["cost_estimate"], (1,)), _ones()
     makers: dict[str, Callable[[], Model]] = {"first": first, "lightest": lightest, "longest": longest}
     makers |= {
         "cheap": lambda: cheap(names),
@@ -119,8 +121,7 @@ def build(name: str, folder: Path, names: Sequence[str]) -> None:
         "float-feature": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.float32)),
         "wide-feature": lambda: Model(yes, specs(["cost_estimate"], (2,))),
         "drawing": lambda: Model(
-            lambda x: {"inlining_decision": tf.cast(tf.random.uniform([1], seed=1) > 0.5, tf.int64)},
-            cost,
+            lambda x: {"inlining_decision": tf.cast(tf.random.uniform([1], seed=1) > 0.5, tf.int64)}, cost
         ),
     }
     makers[name]().save(folder)
@@ -129,16 +130,13 @@ def build(name: str, folder: Path, names: Sequence[str]) -> None:
 def answers(folder: Path, questions: dict[str, np.ndarray], decision: str) -> np.ndarray:
     """What TensorFlow makes of questions, by feature [num, ...], one at a time; all else is 0."""
     action = tf.saved_model.load(str(folder)).signatures["action"]
-    inputs = action.structured_input_signature[1]
     found = []
     for step in range(len(next(iter(questions.values())))):
-        shapes = {name: [length or 1 for length in spec.shape] for name, spec in inputs.items()}
-        fed = {
-            name: tf.constant(questions[name][step].reshape(shapes[name]), spec.dtype)
-            if name in questions
-            else tf.zeros(shapes[name], spec.dtype)
-            for name, spec in inputs.items()
-        }
+        fed = {}
+        for name, spec in action.structured_input_signature[1].items():
+            shape = [length or 1 for length in spec.shape]
+            asked = questions[name][step].reshape(shape) if name in questions else np.zeros(shape)
+            fed[name] = tf.constant(asked, spec.dtype)
         found.append(action(**fed)[decision].numpy().item())
     return np.array(found)
 
@@ -159,18 +157,20 @@ def convert_bad(root: str, *names: str) -> None:
 
 def convert_good(name: str, root: str, *features: str) -> None:
     """A model and, in its folder ``out``, what it is converted to."""
-    folder = Path(root, name)
-    build(name, folder, features)
-    (folder / "out").mkdir()
-    import_model.convert(folder, "", folder / "out")
+    build(name, Path(root, name), features)
+    _convert(Path(root, name), Path(root, name, "out"))
 
 
 def convert_export(root: str, policy: str) -> None:
     """A policy's own SavedModel."""
     folder = Path(root)
     SavedModel().write(load_policy(Path(policy)), pickle.loads((folder / "trace").read_bytes()), folder / "model")
-    (folder / "out").mkdir()
-    import_model.convert(folder / "model", "", folder / "out")
+    _convert(folder / "model", folder / "out")
+
+
+def _convert(model: Path, output: Path) -> None:
+    output.mkdir()
+    import_model.convert(model, "", output)
 
 
 def save_answers(folder: str, asked: str, decision: str) -> None:
@@ -178,45 +178,34 @@ def save_answers(folder: str, asked: str, decision: str) -> None:
     np.save(Path(asked).with_suffix(".npy"), answers(Path(folder), dict(np.load(asked)), decision))
 
 
-def _rule(**outputs: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda x: {name: tf.identity(value) for name, value in outputs.items()}
-
-
 def build_bad(name: str, folder: Path) -> None:
     """Write a model that is to be refused."""
-    cost = specs(["cost_estimate"], (1,))
-    yes = _rule(inlining_decision=tf.ones([1], tf.int64))
-    no_shape = [tf.TensorSpec(None, tf.int64, name="cost_estimate")]
+    cost, yes = specs(["cost_estimate"], (1,)), _ones()
+
+    def determinant(x: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "inlining_decision": tf.cast(tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)), tf.int64)
+        }
+
     models: dict[str, Callable[[], Model]] = {
-        "no-decision": lambda: Model(_rule(chosen=tf.ones([1], tf.int64)), cost),
-        "two-decisions": lambda: Model(
-            _rule(inlining_decision=tf.ones([1], tf.int64), priority=tf.ones([1], tf.float32)), cost
-        ),
-        "small-decision": lambda: Model(_rule(inlining_decision=tf.ones([1], tf.int32)), cost),
-        "wide-decision": lambda: Model(_rule(inlining_decision=tf.ones([2], tf.int64)), cost),
+        "no-decision": lambda: Model(_ones(output="chosen"), cost),
+        "two-decisions": lambda: Model(lambda x: yes(x) | _ones(1, tf.float32, "priority")(x), cost),
+        "small-decision": lambda: Model(_ones(1, tf.int32), cost),
+        "wide-decision": lambda: Model(_ones(2), cost),
         "no-features": lambda: Model(yes, specs([], (1,))),
-        "no-mask": lambda: Model(_rule(index_to_evict=tf.ones([1], tf.int64)), specs(["is_free"], (33,))),
+        "no-mask": lambda: Model(_ones(output="index_to_evict"), specs(["is_free"], (33,))),
         "text": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.string)),
-        "no-shape": lambda: Model(yes, no_shape),
-        "operator": lambda: Model(
-            lambda x: {
-                "inlining_decision": tf.cast(
-                    tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)) > 0, tf.int64
-                )
-            },
-            cost,
-        ),
-        "other-key": lambda: Model(yes, cost),
-        "other-tag": lambda: Model(yes, cost),
-        "damaged": lambda: Model(yes, cost),
+        "no-shape": lambda: Model(yes, [tf.TensorSpec(None, tf.int64, name="cost_estimate")]),
+        "operator": lambda: Model(determinant, cost),
         "no-variables": lambda: always(["cost_estimate"]),
     }
-    models[name]().save(folder, "serving_default" if name == "other-key" else "action")
+    model = models.get(name, lambda: Model(yes, cost))()
+    model.save(folder, "serving_default" if name == "other-key" else "action")
     graph = folder / "saved_model.pb"
     if name == "other-tag":
-        model = read_saved_model(folder)
-        model.meta_graphs[0].meta_info_def.tags[:] = ["train"]
-        graph.write_bytes(model.SerializeToString())
+        saved = read_saved_model(folder)
+        saved.meta_graphs[0].meta_info_def.tags[:] = ["train"]
+        graph.write_bytes(saved.SerializeToString())
     elif name == "damaged":
         graph.write_bytes(graph.read_bytes()[:100])
     elif name == "no-variables":
