@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlgo.base.artifacts import PROJECT, write_rows
+from mlgo.corpus.build import columns_without
 from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.llvm_corpora import Exporter, read_llvm_corpus, split_command
 from mlgo.corpus.capture.project import Extraction, extract
@@ -35,62 +35,34 @@ def test_what_is_written_is_read(tmp_path_factory, some, data):
         return  # a module and a folder of one name
     folder = tmp_path_factory.mktemp("corpus")
     content = st.binary(max_size=8) if data.draw(st.booleans()) else st.none()
-    modules = [
-        (
-            name,
-            data.draw(st.binary(max_size=8)),
-            data.draw(commands),
-            data.draw(content),
-        )
-        for name in some
-    ]
+    modules = [(name, data.draw(st.binary(max_size=8)), data.draw(commands), data.draw(content)) for name in some]
     write_llvm_corpus(folder, modules)
     found = [(one.name, one.piece.read(), one.index.read() if one.index else None) for one in read_llvm_corpus(folder)]
     assert found == [(name, bitcode, index) for name, bitcode, _, index in modules]
 
 
-def test_a_last_argument_may_lack_its_end():
-    assert split_command(b"-cc1\0-O2") == ("-cc1", "-O2")
-
-
-def corpus(folder: Path, **description: object) -> Path:
-    (folder / "corpus_description.json").write_text(json.dumps({"modules": ["a"], "has_thinlto": False, **description}))
-    (folder / "a.bc").write_bytes(b"BC")
-    (folder / "a.cmd").write_bytes(b"-cc1\0")
-    return folder
-
-
 @pytest.mark.parametrize(
-    ("description", "message"),
+    ("changes", "command", "message"),
     [
-        ({"modules": []}, "lists no modules"),
-        ({"modules": "a"}, "modules: Input should be a valid list"),
-        ({"modules": ["../a"]}, "module ../a lies outside the folder"),
-        ({"modules": ["/a"]}, "module /a lies outside the folder"),
-        ({"modules": ["b"]}, "b.bc is missing"),
-        ({"has_thinlto": True}, "a.thinlto.bc is missing"),
-        ({"has_thinlto": 1}, "has_thinlto: Input should be a valid boolean"),
-        ({"global_command_override": ["<UNSPECIFIED>"]}, "write the options of the build there"),
+        ({"modules": []}, "-cc1", "lists no modules"),
+        ({"modules": "a"}, "-cc1", "modules: Input should be a valid list"),
+        ({"modules": ["../a"]}, "-cc1", "module ../a lies outside the folder"),
+        ({"modules": ["/a"]}, "-cc1", "module /a lies outside the folder"),
+        ({"modules": ["b"]}, "-cc1", "b.bc is missing"),
+        ({"has_thinlto": True}, "-cc1", "a.thinlto.bc is missing"),
+        ({"has_thinlto": 1}, "-cc1", "has_thinlto: Input should be a valid boolean"),
+        ({"global_command_override": ["<UNSPECIFIED>"]}, "-cc1", "write the options of the build there"),
+        ({}, "-c", r"a\.cmd does not begin with -cc1"),
+        ({}, None, r"a\.cmd cannot be read"),
+        *((text, None, None) for text in ("{", "[1]", "[" * 100_000)),
     ],
 )
-def test_descriptions_that_are_refused(tmp_path, description, message):
+def test_corpora_that_are_refused(tmp_path, changes, command, message):
+    write_llvm_corpus(tmp_path, [("a", b"BC", command and [command], None)])
+    description = tmp_path / "corpus_description.json"
+    text = changes if isinstance(changes, str) else json.dumps(json.loads(description.read_text()) | changes)
+    description.write_text(text)
     with pytest.raises(CorpusError, match=message):
-        read_llvm_corpus(corpus(tmp_path, **description))
-
-
-def test_commands_that_no_compiler_wrote(tmp_path):
-    (corpus(tmp_path) / "a.cmd").write_bytes(b"-c\0")
-    with pytest.raises(CorpusError, match=r"a\.cmd does not begin with -cc1"):
-        read_llvm_corpus(tmp_path)
-    (tmp_path / "a.cmd").unlink()
-    with pytest.raises(CorpusError, match=r"a\.cmd cannot be read"):
-        read_llvm_corpus(tmp_path)
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
-def test_what_is_no_description(tmp_path, text):
-    (tmp_path / "corpus_description.json").write_text(text)
-    with pytest.raises(CorpusError):
         read_llvm_corpus(tmp_path)
 
 
@@ -108,26 +80,24 @@ def files(bitcode):
     return {"plain.c": data, "sub/options.c": with_options(data, ["-ffunction-sections", "-fno-pic"])}
 
 
-def test_what_is_written_is_read_as_it_was(exporter, files, front_end, tmp_path):
+def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(exporter, files, front_end, tmp_path):
     assert exporter.write(tmp_path / "corpus", files.items()) == 2
-    build = import_build(tmp_path / "corpus")
-    rows = extract(Extraction("p", "", front_end, tmp_path, 1), build.modules)
-    assert {row["module"]: row["bitcode"] for row in rows} == files
-
-
-def test_only_what_other_tools_know_is_written(exporter, files, tmp_path):
-    exporter.write(tmp_path / "corpus", files.items())
     description = json.loads((tmp_path / "corpus/corpus_description.json").read_text())
     assert description == {"modules": ["plain.c", "sub/options.c"], "has_thinlto": False}
     written = sorted(str(path.relative_to(tmp_path / "corpus")) for path in tmp_path.glob("corpus/**/*.*"))
     members = ["plain.c.bc", "plain.c.cmd", "sub/options.c.bc", "sub/options.c.cmd"]
     assert written == ["corpus_description.json", *members]
+    build = import_build(tmp_path / "corpus")
+    rows = extract(Extraction("p", "", front_end, tmp_path, 1), build.modules)
+    assert {row["module"]: row["bitcode"] for row in rows} == files
 
 
 def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolchain, settings, tmp_path):
     exporter.write(tmp_path / "corpus", files.items())
     for name in files:
-        words = split_command((tmp_path / f"corpus/{name}.cmd").read_bytes())
+        data = (tmp_path / f"corpus/{name}.cmd").read_bytes()
+        words = split_command(data)
+        assert split_command(data.removesuffix(b"\0")) == words  # the last argument may lack its end
         # as compiler_opt/rl/corpus.py does: the command, then the module
         module = tmp_path / f"corpus/{name}.bc"
         command = [toolchain.binary, "clang", *words, "-x", "ir", module, "-o", tmp_path / "theirs.o"]
@@ -138,38 +108,31 @@ def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolc
         assert (tmp_path / "theirs.o").read_bytes() == (tmp_path / "ours.o").read_bytes()
 
 
-def test_modules_of_thinlto_have_their_indexes_beside_them(exporter, files, tmp_path):
-    exporter.write(tmp_path / "corpus", [("a", with_options(files["plain.c"], ["-fPIC"], b"index"))])
+def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_says_why(exporter, files, tmp_path):
+    indexed = ("a", with_options(files["plain.c"], ["-fPIC"], b"index"))
+    exporter.write(tmp_path / "corpus", [indexed])
     assert read_llvm_corpus(tmp_path / "corpus")[0].index.read() == b"index"
-    with pytest.raises(CorpusError, match="1 of 2 modules have an index"):
-        exporter.write(
-            tmp_path / "other", [("a", with_options(files["plain.c"], [], b"index")), ("b", files["plain.c"])]
-        )
+    for folder, modules, message in (
+        ("other", [indexed, ("b", files["plain.c"])], "1 of 2 modules have an index"),
+        ("nothing", [], "there is no module to export"),
+        ("corpus", files.items(), "corpus is not empty; name another folder"),
+    ):
+        with pytest.raises(CorpusError, match=message):
+            exporter.write(tmp_path / folder, modules)
 
 
 def test_names_stay_within_the_folder(exporter, files, tmp_path):
     data = files["plain.c"]
     exporter.write(tmp_path / "a/corpus", [(name, data) for name in ("/usr/x.c", "../../x.c", "../x.c", "..", "/x.c")])
-    assert [one.name for one in read_llvm_corpus(tmp_path / "a/corpus")] == [
-        *("usr/x.c", "x.c", "x.c#2", "module", "x.c#3")
-    ]
+    expected = ["usr/x.c", "x.c", "x.c#2", "module", "x.c#3"]
+    assert [one.name for one in read_llvm_corpus(tmp_path / "a/corpus")] == expected
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["a"]
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["corpus"]
 
 
-def test_folders_that_hold_something_and_nothing_to_write(exporter, files, tmp_path):
-    with pytest.raises(CorpusError, match="there is no module to export"):
-        exporter.write(tmp_path / "corpus", [])
-    exporter.write(tmp_path / "new", files.items())
-    with pytest.raises(CorpusError, match="new is not empty; name another folder"):
-        exporter.write(tmp_path / "new", files.items())
-
-
 def test_rows_that_were_left_out_are_no_modules(tmp_path):
-    row = {"project": "p", "language": "c", "licence": "", "ir_sha256": "", "function_hashes": [], "function_sizes": []}
-    rows = [
-        {**row, "module": "a.c", "skip_reason": "", "bitcode": b"BC"},
-        {**row, "module": "b.c", "skip_reason": "gone: b.c", "bitcode": None},
-    ]
-    write_rows(tmp_path / "project.parquet", rows, PROJECT, {})
+    named = {"project": "p", "language": "c", "licence": ""}
+    left = {**named, "module": "b.c", **columns_without("gone: b.c")}
+    used = {**left, "module": "a.c", "skip_reason": "", "bitcode": b"BC"}
+    write_rows(tmp_path / "project.parquet", [used, left], PROJECT, {})
     assert list(project_modules(tmp_path / "project.parquet")) == [("a.c", b"BC")]
