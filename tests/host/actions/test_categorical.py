@@ -137,6 +137,8 @@ def test_probabilities_by_hand():
     logits = SPACE.logits(lambda values: table[values[..., 0].astype(int)][..., None], inputs)
     found = [float(SPACE.log_prob(ops, logits, np.array([answer], np.float32))[0]) for answer in range(3)]
     assert np.exp(found).tolist() == pytest.approx([0.25, 0.75, 0.0])
+    expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    assert float(SPACE.entropy(ops, logits)[0]) == pytest.approx(expected)
 
 
 def test_margins_by_hand():

@@ -1,5 +1,7 @@
 """Priorities, by hand."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -148,3 +150,17 @@ def test_what_agrees_by_hand():
     logits = PRIORITIES.logits(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
     assert logits.tolist() == [0.0, 1.0]
     assert np.asarray(PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))).tolist() == [True, False]
+
+
+def test_densities_by_hand():
+    import_tensorflow()
+    from keras import ops
+
+    logits = PRIORITIES.logits(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
+    found = np.asarray(PRIORITIES.log_prob(ops, logits, np.array([0.0, 3.0], np.float32)))
+    peak = -math.log(math.sqrt(2.0 * math.pi))
+    assert found.tolist() == pytest.approx([peak, peak - 2.0])
+    expected = [0.5 + math.log(math.sqrt(2.0 * math.pi))] * 2
+    assert np.asarray(PRIORITIES.entropy(ops, logits)).tolist() == pytest.approx(expected)
+    agreed = PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))
+    assert np.asarray(agreed).tolist() == [True, False]
