@@ -289,7 +289,11 @@ def test_modules_that_were_not_taken_or_sampled_away_are_foreign(captured):
     assert found["foreign"] == ["start.S", "a.c", "b.c"]
     assert found["version_script"] == "{ global: f; };"
     sampled = captured_rows(captured, max_modules=2)
-    assert sum(not row["skip_reason"] for row in sampled) == 2
+    taken = {row["module"] for row in sampled if not row["skip_reason"]}
+    (found,) = captured_programs("thing", captured, sampled)
+    assert len(taken) == 2
+    assert {name for part in found["parts"] for name in part["modules"]} == taken
+    assert set(found["foreign"]) == {"start.S", "main.c", "a.c", "b.c", "c.c"} - taken
 
 
 def test_a_project_of_units_is_one_shared_object_of_its_modules(tmp_path):
