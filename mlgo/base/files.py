@@ -47,7 +47,14 @@ def read_json(path: Path) -> Any:
 
 
 def read_array(path: Path) -> np.ndarray:
-    """Read the array of an ``.npy`` file, never Python objects, nor more memory than the file is long."""
+    """Read the array of an ``.npy`` file; never takes more memory than the file is long.
+
+    Args:
+        max_bytes: size above which the file is not read.
+
+    Returns:
+        The array in memory, of the file's dtype and shape [...]; never Python objects.
+    """
     try:
         _check_size(path, _MAX_ARRAY_BYTES)
         with np.errstate(over="ignore"):  # of a size that no file has

@@ -169,7 +169,12 @@ class SeenBodies:
 
 
 def shares(bodies: pa.Table, kinds: np.ndarray) -> dict[str, int]:
-    """Instructions of a project by kind; of several copies of a function one counts, as in a linked file."""
+    """Instructions of a project by kind; of several copies of a function one counts, as in a linked file.
+
+    Args:
+        bodies: ``artifacts.BODIES``.
+        kinds: what `SeenBodies.kinds` gives for it, int8 [num_rows].
+    """
     numbered = bodies.append_column("row", pa.array(np.arange(bodies.num_rows)))
     once = numbered.group_by(["project", "function", "body"]).aggregate([("row", "min")])["row_min"].to_numpy()
     sizes = bodies["instructions"].to_numpy()[once]

@@ -336,7 +336,11 @@ class Masked(ActionSpace):
         return logits[rows, best] - others.max(axis=1)
 
     def differing(self, logits: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What is chosen may be as good but for rounding, nothing else: wrong ones are found among close ones, too."""
+        """Compare actions that were found another way; rounding may differ.
+
+        Returns:
+            Where a comparison makes sense, and where actions are not the best ones by more than rounding; bool [num].
+        """
         clear, _ = super().differing(logits, actions)
         best, num_actions = logits.max(axis=1), logits.shape[1]
         there = (actions >= 0) & (actions < num_actions)

@@ -187,7 +187,13 @@ def fit(
 
 
 def measure(layers: list[tuple[np.ndarray, np.ndarray]], actions: ActionSpace, data: CloneData) -> tuple[float, float]:
-    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data."""
+    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data.
+
+    Args:
+        layers: float32 [inputs, outputs] and [outputs] of each.
+        actions: what the network's outputs mean.
+        data: questions with answers and weights.
+    """
     from keras import ops
 
     found = actions.logits(lambda inputs: logits(layers, inputs)[..., None], data.inputs)

@@ -82,7 +82,12 @@ def recorded(trace: pa.Table, actions: ActionSpace, features: tuple[str, ...]) -
 def whole_modules(
     trace: pa.Table, modules: Collection[str], actions: ActionSpace, normalise: Scaling
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """What the heuristic was asked and answered in some modules: key, inputs and actions as in an `Episode`."""
+    """What the heuristic was asked and answered in some modules, one after another.
+
+    Yields:
+        In the order of the trace: key of the module, inputs float16 [num_questions, ...] and actions [num_questions],
+        as in an `Episode`.
+    """
     check_features(normalise.features, trace.column_names, "the trace")
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
@@ -126,7 +131,8 @@ def bounded_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose at most ``max_steps`` questions of each module, reproducibly; fewer if these are more than ``most``.
 
-    Returns positions of the rows, ascending, and the number of each row's module; both int64.
+    Returns:
+        Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
     """
     keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
     runs = [(key, list(run)) for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__)]

@@ -126,7 +126,12 @@ _POINTER_BYTES = {0x1B: 4, 0x9B: 4, 0x03: 4, 0x0B: 4, 0x00: 8, 0x04: 8, 0x0C: 8,
 
 
 def unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
-    """Bytes of a linked file's unwind tables by their function's address; none where they are of another form."""
+    """Bytes of unwind tables that belong to the function at an address; none where the tables are of another form.
+
+    Args:
+        data: a linked file.
+        sections: structured [num_sections], what `read_sections` gives of it.
+    """
     named = {name: number for number, name in enumerate(section_names(data, sections, sections))}
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:
         return {}

@@ -79,19 +79,19 @@ class CompiledRollouts:
     num_evaluations: int = 0
 
     def validate(self, weights: np.ndarray) -> float:
-        """Mean reward on the validation modules."""
+        """Mean reward of a policy, float32 [num_params], on the validation modules."""
         rewards = self.context.validate(weights)
         self.num_evaluations += len(rewards)
         return float(rewards.mean())
 
     def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
-        """Training modules under the references (round 0) or under variants of a policy."""
+        """Training modules under the references (round 0) or under variants of a policy, float32 [num_params]."""
         context, policy = self.context, self.context.policy.with_weights(weights)
         for name, advisor in explorers(policy, self.earlier, context.config, context.seed, number).items():
             yield from self._compile(f"{name} of round {number}", advisor)
 
     def measure(self, weights: np.ndarray) -> list[Trajectory]:
-        """Training modules under a policy."""
+        """Training modules under a policy, float32 [num_params]."""
         return self._compile("policy", self.context.policy.with_weights(weights))
 
     def _compile(self, source: str, advisor: Advisor) -> list[Trajectory]:

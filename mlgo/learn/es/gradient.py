@@ -180,7 +180,11 @@ def fit_slope(offsets: np.ndarray, rewards: np.ndarray, scale: float, penalty: f
 def trust_region_step(
     state: TrustRegionState, slope: np.ndarray, improvement: Callable[[np.ndarray], float], config: TrustRegionConfig
 ) -> tuple[np.ndarray, TrustRegionState, dict[str, Any]]:
-    """Try the longest trusted step along the slope: change of the mean, zeros if refused; next state; a record."""
+    """Try the longest trusted step along the slope; keep it if it brings what was predicted.
+
+    Returns:
+        Change of the mean, float64 [num_params], zeros when it is refused; the next state; a record for the history.
+    """
     length = float(np.linalg.norm(slope))
     step = slope * (state.radius / length) if length > 0.0 else np.zeros_like(slope)
     predicted = float(slope @ step)

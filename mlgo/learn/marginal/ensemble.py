@@ -87,7 +87,13 @@ def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
 
 
 def scaled(layers: Sequence[Layer], inputs: np.ndarray, size: float) -> list[Layer]:
-    """Scale the last layer so that the median size of the logits of inputs is ``size``, which changes no answer."""
+    """Scale the last layer so that the logits' median size is ``size``, which changes no answer.
+
+    Args:
+        layers: matrix and bias of each layer, float32.
+        inputs: float32 [num_questions, num_features], typical questions.
+        size: median of the logits without their sign.
+    """
     *hidden, (matrix, bias) = layers
     median = float(np.median(np.abs(logits(layers, inputs))))
     scale = np.float32(size / max(median, 1e-6))

@@ -59,7 +59,11 @@ def savings(
 def fit_savings(
     train: CloneData, validation: CloneData, margin: float, hidden: list[int], config: BCConfig, seed: int
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Fit a network by Huber's loss until validation no longer improves: weights, and a record for each epoch."""
+    """Fit a network by Huber's loss; stop when validation no longer improves.
+
+    Returns:
+        Weights float32 [num_params], and a record for each epoch.
+    """
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)
     network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())

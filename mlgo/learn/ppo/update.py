@@ -66,7 +66,7 @@ class ActorCritic:
         return tuple(np.asarray(variable.numpy()) for variable in self._variables())
 
     def restore(self, arrays: Sequence[np.ndarray]) -> None:
-        """Take over what `arrays` returned."""
+        """Take over what `arrays` returned, float32 [...] each."""
         for variable, array in zip(self._variables(), arrays, strict=True):
             variable.assign(array)
 
