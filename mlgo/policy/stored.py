@@ -45,7 +45,6 @@ class StoredModel(Protocol):
     def architecture(self) -> Shape: ...
 
     @property
-                                     """float32 [num_params]."""
     def weights(self) -> np.ndarray: ...
 
     @property
