@@ -13,9 +13,6 @@ from pathlib import Path
 
 from tests.line_process import LineProcess
 
-if __name__ != "__main__":  # the server imports nothing of a package that its programs may have another version of
-    from mlgo.base.threads import VARIABLES
-
 
 class ForkServer(LineProcess):
     """Runs programs one after another.
@@ -25,6 +22,8 @@ class ForkServer(LineProcess):
     """
 
     def __init__(self, modules: Iterable[str]) -> None:
+        from mlgo.base.threads import VARIABLES  # not in the server: its programs may have another version of mlgo
+
         command = [sys.executable, "-m", "tests.fork_server", *modules]
         super().__init__(command, Path(__file__).parent.parent, {**os.environ, **dict.fromkeys(VARIABLES, "1")})
 

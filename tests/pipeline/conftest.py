@@ -65,7 +65,7 @@ class WorkingCopy:
         )
 
     def run(self, *command: str, timeout: float = 580) -> subprocess.CompletedProcess:
-        if command[0] == "snakemake" and "--dry-run" in command:
+        if command[0] == "snakemake" and "--dry-run" in command:  # starts no job
             return PLANNING.run(*command, folder=self.root, environment=self.environment)
         where = {"cwd": self.root, "env": self.environment}
         return subprocess.run(command, **where, capture_output=True, text=True, timeout=timeout, check=False)
@@ -76,7 +76,7 @@ class WorkingCopy:
         assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
         return run
 
-    def run_here(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def run_forked(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a Python program where TensorFlow is imported already."""
         python, *program = command
         assert python == sys.executable

@@ -52,7 +52,7 @@ class World:
         output, changes = self.root / f"{learner}-s0-again", settings or {}
         shutil.copytree(self.earlier, output)
         before = {path.name: path.read_bytes() for path in output.iterdir()}
-        run = self.checkout.run_here(*self._command(learner, output, changes))
+        run = self.checkout.run_forked(*self._command(learner, output, changes))
         assert run.returncode == 1, run.stderr[-3000:]
         (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
         assert message in line

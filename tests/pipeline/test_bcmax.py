@@ -89,11 +89,11 @@ def test_trees_earlier_policies_and_the_provenance_of_both(finished):
 
 
 def test_unusable_settings(finished):
-    run = finished.run_here(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
+    run = finished.run_forked(*command(finished, "bcmax-bad", 1, policies=["data/policies/gone"]))
     assert run.returncode == 1
     assert "data/policies/gone/policy.json is missing" in run.stderr
     save_policy(OTHER, finished.root / "data/bcmax-bad/other")
-    run = finished.run_here(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
+    run = finished.run_forked(*command(finished, "bcmax-bad", 1, policies=["data/bcmax-bad/other"]))
     assert run.returncode == 1
     assert run.stderr.strip().splitlines()[-1].startswith("error: data/bcmax-bad/other, named in bcmax.policies, is a")
     assert not (finished.root / "data/bcmax-bad/bcmax-s0").exists()

@@ -1,4 +1,5 @@
-# Configuration and names that all stages share. Included by every rules file, so that each of them runs alone.
+# Configuration and names that all stages share. Included by every rules file, so that each of them runs alone. Snakemake 9.27
+# reads a file anew at each include, so a file is included only where a name that it defines is not known yet.
 import json
 import os
 import shutil
