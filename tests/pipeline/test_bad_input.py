@@ -125,8 +125,16 @@ def test_a_vocabulary_that_does_not_fit_the_trace(world):
         ("bc", lambda trace: trace.slice(0, 0), "the training trace holds no question"),
         ("marginal", lambda trace: trace.slice(0, 0), "the training trace holds no question; add training projects"),
         ("bcmax", lambda trace: trace.slice(0, 0), "the trace lacks 12 modules that have scores, the first is "),
-        ("bc", lambda trace: trace.filter(pc.equal(trace["answer"], 1)), "the training trace holds only one kind of"),
-        ("bc", lambda trace: trace.drop_columns(["num_loops"]), "lacks 1 of the policy's features (num_loops)"),
+        (
+            "bc",
+            lambda trace: trace.filter(pc.equal(trace["answer"], 1)),
+            "the training trace holds only one kind of answer",
+        ),
+        (
+            "bc",
+            lambda trace: trace.drop_columns(["num_loops"]),
+            "the trace lacks 1 of the policy's features (num_loops)",
+        ),
         (
             "bc",
             lambda trace: trace.append_column("colour", trace["num_loops"]),
@@ -173,7 +181,10 @@ def test_compiles_that_all_fail_are_explained(world, learner, message):
     [
         ("es", "range of numbers; lower es.step_size", {"step_size": 1e40}),
         pytest.param(
-            "bc", "the cloning loss is not a number; lower bc.", {"learning_rate": 1e38}, marks=pytest.mark.slow
+            "bc",
+            "the cloning loss is not a number; lower bc.learning_rate",
+            {"learning_rate": 1e38},
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             "bcmax", "the loss of BC-Max is not a number; lower bcmax.", {"learning_rate": 1e39}, marks=pytest.mark.slow
