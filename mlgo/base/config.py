@@ -657,10 +657,11 @@ def _siblings(section: type[BaseModel], location: tuple[str | int, ...]) -> list
     parts = iter(location[:-1])
     for part in parts:
         annotation = section.model_fields[str(part)].annotation
-        if get_origin(annotation) is dict:  # sections by name
+        if get_origin(annotation) in (dict, list):  # sections by name or number
             next(parts, None)
-            annotation = get_args(annotation)[1]
-        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        kinds = [one for one in (annotation, *get_args(annotation)) if isinstance(one, type)]
+        sections = [one for one in kinds if issubclass(one, BaseModel)]
+        if not sections:
             return []
-        section = annotation
-    return sorted(section.model_fields)
+        section = sections[0]
+    return sorted(field.alias or name for name, field in section.model_fields.items())

@@ -6,7 +6,7 @@ import sysconfig
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mlgo.base.config import Section, parse_section, read_yaml
 from mlgo.base.names import Language
@@ -30,7 +30,9 @@ RelativePath = Annotated[str, AfterValidator(_stays_inside)]
 
 
 class _RecipePart(Section, BaseModel):
-    """Checked as sections of the configuration are."""
+    """Checked as sections of the configuration are, except that types are converted: a define of ``true`` is 1."""
+
+    model_config = ConfigDict(strict=False)
 
 
 def _allowed(options: list[str]) -> list[str]:

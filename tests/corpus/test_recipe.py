@@ -37,9 +37,9 @@ def test_a_good_recipe(load):
     recipe = load()
     assert (recipe.name, recipe.version, recipe.license, recipe.path) == ("thing", "1.0", "MIT", None)
     assert recipe.units[0].arguments() == ["-std=c11"]
-    defines = {"NDEBUG": None, "N": 3, "S": '"a b"', "E": ""}
+    defines = {"NDEBUG": None, "N": 3, "S": '"a b"', "E": "", "YES": True}
     recipe = load(units=unit(include=["inc", "src"], defines=defines, flags=["-pthread"]))
-    expected = ["-std=c11", "-Iinc", "-Isrc", "-DNDEBUG", "-DN=3", '-DS="a b"', "-DE=", "-pthread"]
+    expected = ["-std=c11", "-Iinc", "-Isrc", "-DNDEBUG", "-DN=3", '-DS="a b"', "-DE=", "-DYES=1", "-pthread"]
     assert recipe.units[0].arguments() == expected
 
 
@@ -78,7 +78,7 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
         ({"units": []}, "units"),
         ({"units": unit(language="fortran")}, "language"),
         ({"units": unit(sources=[])}, "sources"),
-        ({"units": unit(sauces=["x"])}, "sauces"),
+        ({"units": unit(sauces=["x"])}, r"unknown key 'units\.0\.sauces'; known here: .*python, sources, standard"),
         ({"name": "absent"}, "name"),
         ({"license": "absent"}, "license"),
         ({"sha256": "0" * 63}, "sha256"),
@@ -88,7 +88,8 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
         ({"path": "somewhere"}, "path, and captured"),
         ({"path": "somewhere", "sha256": "absent"}, "give one of version with sha256"),
         ({"wheel": {}}, "give units, except for a captured project or a wheel"),
-        ({"wheel": {"compiler": "gcc"}, "units": []}, "wheel.compiler"),
+        ({"wheel": {"compiler": "gcc"}, "units": []}, "wheel.compiler'; known here: environment, requirements"),
+        ({"files": [{"path": "x.h", "copi": "y"}]}, r"files\.0\.copi'; known here: content, copy, path"),
         ({"path": "somewhere", "version": "absent"}, "give one of version with sha256"),
         ({"units": unit(sources=["../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["a/../../evil.c"])}, "relative path inside"),
