@@ -169,10 +169,11 @@ def test_a_shard_that_does_not_fit_the_manifest(corpus, tmp_path):
 
 
 def test_sources_are_read_without_their_bitcode(projects, corpus):
-    for told, expected in zip(read_sources(corpus / "projects/alpha.parquet"), projects["alpha"], strict=True):
-        assert told.keys() == expected.keys()
-        assert "bitcode" not in told
-        assert all(np.array_equal(told[key], expected[key]) for key in told)
+    for name in ("alpha", "beta", "gamma"):
+        for told, expected in zip(read_sources(corpus / f"projects/{name}.parquet"), projects[name], strict=True):
+            assert told.keys() == expected.keys()
+            assert "bitcode" not in told
+            assert all(np.array_equal(told[key], expected[key]) for key in told)
 
 
 def test_a_program_is_linked_of_its_duplicates_too(corpus, tmp_path):

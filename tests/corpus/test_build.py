@@ -223,9 +223,10 @@ def test_zip_archives(tmp_path):
     with zipfile.ZipFile(tmp_path / "thing.zip", "w") as zipped:
         zipped.writestr("thing-1.0/a.c", "int a;")
     assert (unpack(tmp_path / "thing.zip", tmp_path / "out") / "a.c").read_text() == "int a;"
-    (tmp_path / "bad.zip").write_bytes(b"hello")
-    with pytest.raises(CorpusError, match="cannot be unpacked"):
-        unpack(tmp_path / "bad.zip", tmp_path / "other")
+    for data in (b"", b"hello", ARCHIVE[:50], ARCHIVE[:100]):
+        (tmp_path / "bad.zip").write_bytes(data)
+        with pytest.raises(CorpusError, match=r"bad\.zip cannot be unpacked"):
+            unpack(tmp_path / "bad.zip", tmp_path / "other")
 
 
 def test_damage_inside_an_archive(tmp_path):
@@ -311,7 +312,9 @@ def test_captures_that_are_refused(captured, tmp_path):
         captured_rows(captured, "other")
     rows = [source("main.c"), *(source(f"{n}.c", f"exit: {n}.c: error") for n in ("a", "b", "c"))]
     write_rows(captured / "project.parquet", rows, PROJECT, {"task": "t"})
-    with pytest.raises(CorpusError, match=r"thing: 3 of 4 sources .* compile.*the first is a\.c: exit: a\.c: error"):
+    with pytest.raises(
+        CorpusError, match=r"thing: 3 of 4 sources do not compile.*the first is a\.c: exit: a\.c: error"
+    ):
         captured_rows(captured)
     with pytest.raises(ArtifactError, match=r"nothing/project\.parquet"):
         captured_rows(tmp_path / "nothing")

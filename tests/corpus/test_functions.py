@@ -191,6 +191,7 @@ def test_another_opcode_is_another_hash(body, data):
 
 @given(BODIES, st.data())
 def test_another_flow_of_values_is_another_hash(body, data):
+    """Swapping the operands of an instruction changes the hash, although each register keeps its place in the text."""
     at = data.draw(st.integers(0, len(body) - 1))
     what, (left, right), tag = body[at]
     changed = [*body[:at], (what, (right, left), tag), *body[at + 1 :]]
@@ -223,6 +224,8 @@ def test_labels_are_registers():
 
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 60))
 def test_sketches_estimate_the_share_of_common_sequences(before, after, common):
+    """Bodies of lines that are all different: their sequences of three lines are known."""
+
     def function(words):
         return Function("f", 0, len(words), np.array(words, np.uint64) * np.uint64(0x9E3779B97F4A7C15))
 

@@ -53,7 +53,8 @@ def test_headers_of_python_are_there_if_needed(load, tmp_path, monkeypatch):
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / "nowhere"))
     with pytest.raises(CorpusError, match=r"thing: no Python.h in .*nowhere; install"):
         write_generated_files(recipe, tmp_path)
-    write_generated_files(load(), tmp_path)  # without need, nothing is missed
+    write_generated_files(load(), tmp_path / "other")  # without need, nothing is missed
+    assert not (tmp_path / "other/.python-headers").exists()
 
 
 def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
@@ -85,6 +86,7 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
         ({"sha256": "X" * 64}, "sha256"),
         ({"sha256": "absent"}, "give one of version with sha256"),
         ({"version": "absent"}, "give one of version with sha256"),
+        ({"version": "absent", "sha256": "absent"}, "give one of version with sha256"),
         ({"path": "somewhere"}, "path, and captured"),
         ({"path": "somewhere", "sha256": "absent"}, "give one of version with sha256"),
         ({"wheel": {}}, "give units, except for a captured project or a wheel"),
@@ -148,6 +150,7 @@ VALUES = {"NAME": "value", "NUM": 7, "YES": True, "NO": False, "NIL": None, "ZER
         ("#cmakedefine YES", "#define YES"),
         ("#cmakedefine NO", "/* #undef NO */"),
         ("#cmakedefine NIL", "/* #undef NIL */"),
+        ("#cmakedefine UNKNOWN", "/* #undef UNKNOWN */"),
         ("#cmakedefine UNKNOWN 1", "/* #undef UNKNOWN */"),
         ("#cmakedefine YES 1", "#define YES 1"),
         ("#cmakedefine NUM @NUM@", "#define NUM 7"),

@@ -31,6 +31,11 @@ def test_both_forms_say_the_same_in_any_bytes(tmp_path):
     assert call.arguments[-1] == "\udce9.c"  # as the file system's names are in Python
 
 
+def test_relative_folders_start_at_the_file(tmp_path):
+    (one,) = steps(tmp_path, [{"directory": "sub", "command": "cc -c a.c"}])
+    assert one.folder == tmp_path / "sub"
+
+
 @pytest.mark.parametrize("command", [": && /usr/bin/c++ -O3 a.o -o prog libb.a && :", "cc @o.rsp -o prog"])
 def test_links_are_read_of_ninja_and_of_response_files_that_are_there(tmp_path, command):
     (tmp_path / "o.rsp").write_text("a.o libb.a")

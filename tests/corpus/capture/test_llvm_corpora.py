@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import PROJECT, write_rows
 from mlgo.corpus.build import columns_without
 from mlgo.corpus.capture.importers import import_build
-from mlgo.corpus.capture.llvm_corpora import Exporter, read_llvm_corpus, split_command
+from mlgo.corpus.capture.llvm_corpora import Exporter, read_llvm_corpus, split_command, unit_of_command
 from mlgo.corpus.capture.project import Extraction, extract
 from mlgo.corpus.store import project_modules
 from mlgo.errors import CorpusError
@@ -37,8 +37,14 @@ def test_what_is_written_is_read(tmp_path_factory, some, data):
     content = st.binary(max_size=8) if data.draw(st.booleans()) else st.none()
     modules = [(name, data.draw(st.binary(max_size=8)), data.draw(commands), data.draw(content)) for name in some]
     write_llvm_corpus(folder, modules)
-    found = [(one.name, one.piece.read(), one.index.read() if one.index else None) for one in read_llvm_corpus(folder)]
+    units = read_llvm_corpus(folder)
+    found = [(one.name, one.piece.read(), one.index.read() if one.index else None) for one in units]
     assert found == [(name, bitcode, index) for name, bitcode, _, index in modules]
+    of_commands = [
+        unit_of_command(one.name, one.piece, command, one.index)
+        for one, (_, _, command, _) in zip(units, modules, strict=True)
+    ]
+    assert units == of_commands
 
 
 @pytest.mark.parametrize(
@@ -96,6 +102,7 @@ def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolc
     exporter.write(tmp_path / "corpus", files.items())
     for name in files:
         data = (tmp_path / f"corpus/{name}.cmd").read_bytes()
+        assert data.endswith(b"\0")
         words = split_command(data)
         assert split_command(data.removesuffix(b"\0")) == words  # the last argument may lack its end
         # as compiler_opt/rl/corpus.py does: the command, then the module
