@@ -63,7 +63,13 @@ def assemble(projects: Mapping[str, Sequence[Source]], splits: Mapping[str, list
 def assemble_programs(
     projects: Mapping[str, Sequence[Source]], programs: Mapping[str, pa.Table], manifest: list[Row]
 ) -> list[Row]:
-    """Rows of ``artifacts.PROGRAMS_OF_CORPUS`` of the sources and programs of each project."""
+    """Rows of ``artifacts.PROGRAMS_OF_CORPUS``, by split, project and as the project lists them.
+
+    Args:
+        projects: sources by project.
+        programs: rows of ``artifacts.PROGRAMS_OF_PROJECT`` by project.
+        manifest: what `assemble` made of the projects.
+    """
     splits = {row["project"]: row["split"] for row in manifest}
     left_out: dict[str, set[str]] = {}
     for row in manifest:

@@ -221,7 +221,8 @@ def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:
     """One row of ``artifacts.PROGRAMS_OF_PROJECT``, a shared object of all modules, for a recipe that lists no link.
 
     Everything is exported and nothing is dropped. ``-Bsymbolic`` makes calls within the file direct, as a release build
-    with hidden symbols does; without it each function that is called has a stub of 16 bytes.
+    with hidden symbols does; without it each function that is called has a stub of 16 bytes. There is no row if there
+    is no module.
     """
     rows = list(rows)
     modules = [row["module"] for row in rows if not row["skip_reason"]]

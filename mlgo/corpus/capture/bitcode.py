@@ -132,7 +132,7 @@ class _Records:
         """Text of the first record with a code; empty if another kind of entry comes first, or the end."""
         while self._at < 8 * len(self._data):
             kind = self._fixed(self._width)
-            if kind == _ENTER_BLOCK:
+            if kind == _ENTER_BLOCK:  # skip it: identifier, width of abbreviations, and at 32 bits its length in words
                 self._variable(8)
                 self._variable(4)
                 at = -(-self._at // 32) * 4

@@ -72,7 +72,8 @@ class Build:
 def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
     """Put the steps of a build, in the order of time, together; names are relative to its root.
 
-    A file that is made again replaces what it was before, but what was linked with it keeps it.
+    What is already known of a call may stand in its place. A file that is made again replaces what it was before, but
+    what was linked with it keeps it.
     """
     compiles: list[CompileStep] = []
     held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it

@@ -29,7 +29,8 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     """The units and programs of what somebody else has written down or built.
 
     Args:
-        root: folder that names of sources are relative to; by default that of a CMake project, else here.
+        root: folder that names of sources are relative to; by default that of a CMake project, else here. Names of
+            bitcode are relative to the folder that was given.
         options: of the code generation of bitcode that does not come with its own.
     """
     if not path.exists():

@@ -104,8 +104,8 @@ class Exporter:
     ) -> int:
         """Write modules, given as name and file, to a new folder, and return their number; one is in memory at a time.
 
-        Names may be absolute or hold ``..``; in the corpus they lie beneath the folder. The description comes last, so
-        a folder without one is not whole.
+        After each, ``done`` is called. Names may be absolute or hold ``..``; in the corpus they lie beneath the folder.
+        The description comes last, so a folder without one is not whole.
         """
         if folder.is_dir() and any(folder.iterdir()):
             raise CorpusError(f"{folder} is not empty; name another folder")

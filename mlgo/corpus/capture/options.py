@@ -204,7 +204,11 @@ def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None
 
 
 def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path) -> None:
-    """Write a module's file as another level wants it; how its code is generated stays the same."""
+    """Write a module's file as another level wants it; how its code is generated stays the same.
+
+    Raises:
+        CompileError: the module cannot be read.
+    """
     generation = generation_of(module)
     plain = output.with_suffix(".plain.bc")
     try:
