@@ -257,7 +257,7 @@ class Relink:
         if word.startswith("-Wl,"):
             return ",".join([self._word(part, folder, link, sources) for part in word.split(",")])
         if word.startswith("-l"):
-            found = (self._of(folder / f"lib{word[2:]}.a") for folder in link.library_folders)
+            found = (self._of(place / f"lib{word[2:]}.a") for place in link.library_folders)
             return next((str(path) for path in found if path is not None), word)
         path = self._of(sources.get(word) or (folder / word).resolve())
         return word if path is None else str(path)

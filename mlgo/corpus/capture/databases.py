@@ -186,8 +186,6 @@ _QUERY = _API / "query/client-mlgo/codemodel-v2"
 _TOOLS: dict[str, Tool] = {"C": "cc", "CXX": "c++"}
 _LIBRARY_ROLES = ("libraryPath", "libraries")
 
-_Part = TypeVar("_Part", bound=BaseModel)
-
 
 class _ReplyObject(BaseModel):
     """An object of the index, or a target of a configuration."""
@@ -283,7 +281,7 @@ def read_cmake(folder: Path, root: Path | None = None) -> Build:
     return replace(read_build(calls, (root or source).absolute()), notes=notes)
 
 
-def _read(reply: Path, name: str, kind: type[_Part]) -> _Part:
+def _read(reply: Path, name: str, kind: type[_Model]) -> _Model:
     if Path(name).name != name:
         raise CorpusError(f"{reply}: {name} lies outside of the reply")
     return read_json_as(reply / name, kind, "reply of CMake's file API")
