@@ -76,7 +76,8 @@ def body_table(modules: Iterable[tuple[Module, Sequence[Function]]]) -> pa.Table
         for at, one in enumerate(functions):
             sketch = of_long[at].tobytes() if at in of_long else None
             rows.append((module.project, module.name, one.name, families[at], one.body, one.size, sketch))
-    return pa.Table.from_pylist([dict(zip(BODIES.names, row, strict=True)) for row in rows], BODIES.remove_metadata())
+    columns = {name: [row[at] for row in rows] for at, name in enumerate(BODIES.names)}
+    return pa.table(columns, schema=BODIES.remove_metadata())
 
 
 def sketch_array(bodies: pa.Table) -> tuple[np.ndarray, np.ndarray]:
