@@ -7,6 +7,7 @@ whose functions have the same names. Methods that only learners call take ``ops`
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b, shake_128
 from math import e, log, pi, prod, tanh
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -508,6 +509,10 @@ class Scalar(ActionSpace):
     threshold: tuple[str, np.float32]
     dtype: ClassVar[type] = np.float32
 
+    @cached_property
+    def _half(self) -> np.float32:
+        return self.high / np.float32(2.0)
+
     def num_inputs(self, num_features: int) -> int:
         """So many for each group, and one for the threshold."""
         return self.num_groups * num_features + 1
@@ -556,8 +561,7 @@ class Scalar(ActionSpace):
         LLVM drops what is behind the decimal point. So logits between -3 and 3 are told apart if they differ by 2e-6,
         and at 20 if they differ by 6e-5, where a sigmoid would have them all equal.
         """
-        half = self.high / np.float32(2.0)
-        return half + half * (logits / (_ONE + xp.abs(logits)))
+        return self._half + self._half * (logits / (_ONE + xp.abs(logits)))
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
         """0 for all logits [num]: every bit shows in the action."""
@@ -591,8 +595,7 @@ class Scalar(ActionSpace):
     def targets(self, actions: np.ndarray) -> np.ndarray:
         """The outputs that stand behind actions, float32 [num]; those at the ends as if just inside."""
         inside = np.clip(actions, np.float32(1.0), self.high - np.float32(1.0)).astype(np.float64)
-        half = self.high / np.float32(2.0)
-        shares = (inside - half) / half
+        shares = (inside - self._half) / self._half
         return (shares / (1.0 - np.abs(shares))).astype(np.float32)
 
     def log_prob(self, ops: Any, logits: Any, targets: Any) -> Any:

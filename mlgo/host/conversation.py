@@ -155,7 +155,8 @@ class KnownQuestions:
     def _release(self) -> None:
         """Hand out the answers of contexts that follow each other, up to one of which only a beginning is known."""
         answers = [self.unsent]
-        for context in self._contexts[self._num_released :]:
+        while self._num_released < len(self._contexts):
+            context = self._contexts[self._num_released]
             self._num_released += 1
             self.num_awaited += len(context.checks)
             answers.append(context.answers)
