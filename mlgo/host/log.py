@@ -46,8 +46,9 @@ class Header:
     @cached_property
     def record(self) -> np.dtype:
         """Layout of an observation; a feature of several numbers is a field of shape [num_elements]."""
-        features = self.features
-        return np.dtype([(one.name, one.dtype, () if one.num_elements == 1 else one.num_elements) for one in features])
+        shapes = [() if spec.num_elements == 1 else (spec.num_elements,) for spec in self.features]
+        formats = [(spec.dtype, shape) for spec, shape in zip(self.features, shapes, strict=True)]
+        return np.dtype({"names": [spec.name for spec in self.features], "formats": formats})  # a name may be empty
 
     def index(self, name: str) -> int:
         """Position of a feature; ProtocolError without such a one."""

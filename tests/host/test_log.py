@@ -84,6 +84,11 @@ def test_values_of_every_type():
         assert header.unpack(struct.pack(f"<2{code}", *values))["a"].tolist() == values
 
 
+def test_a_name_may_be_empty():
+    header = parse_header(with_spec(name="", type="int64_t", shape=[1]))
+    assert header.unpack(struct.pack("<q", 7))[""].tolist() == [7]
+
+
 def test_a_stream_by_hand():
     events = parse(INTERACTIVE + b'{"context":"f"}\n{"observation":0}\n' + PAYLOAD + b"\n")
     header, context, observation = events
