@@ -6,7 +6,7 @@ whose functions have the same names. Methods that only learners call take ``ops`
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b, shake_128
 from math import e, log, pi, prod, tanh
@@ -399,7 +399,7 @@ class Categorical(Masked):
             too, or one for all.
     """
 
-    mask: str
+    mask: str = field()  # must be given: the base class has an empty one
 
     def gymnasium_space(self, spaces: Any, header: Header) -> Any:
         return spaces.Discrete(header.features[header.index(self.mask)].num_elements)

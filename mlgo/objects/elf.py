@@ -126,11 +126,14 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
 
     With ``dynamic``, what the dynamic linker sees of a linked file, which has this even without its other symbols.
     """
-    defined_and_needed: tuple[set[bytes], set[bytes]] = set(), set()
+
+    def is_shared(symbols: np.ndarray) -> np.ndarray:
+        return np.isin(symbols["info"] >> 4, _SHARED)
+
     table_type = _SHT_DYNSYM if dynamic else SHT_SYMTAB
-    for symbol in named_symbols(data, read_sections(data), lambda all: np.isin(all["info"] >> 4, _SHARED), table_type):
-        defined_and_needed[symbol.section == 0].add(symbol.name)
-    return frozenset(defined_and_needed[0]), frozenset(defined_and_needed[1])
+    shared = list(named_symbols(data, read_sections(data), is_shared, table_type))
+    needed = frozenset(symbol.name for symbol in shared if not symbol.section)
+    return frozenset(symbol.name for symbol in shared if symbol.section), needed
 
 
 def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
