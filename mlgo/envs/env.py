@@ -140,7 +140,11 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         return self._see()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
-        """Answer a question and wait for the next one, or for the end of the compile."""
+        """Answer a question and wait for the next one, or for the end of the compile.
+
+        Raises:
+            ValueError: the action is not in the action space.
+        """
         if self._compile is None or self._event is None:
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):

@@ -40,7 +40,10 @@ class ModuleProblem:
 
 
 class FileProblems(Mapping[str, ModuleProblem]):
-    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for."""
+    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for.
+
+    That raises CompileError where it does not compile.
+    """
 
     def __init__(
         self, files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
@@ -179,7 +182,8 @@ class LiveCompile:
     """One compile in a thread of its own, which stands still at each question until it is answered.
 
     The deadline of the whole compile does not hold, that for a silent compiler does (``compile.answer_timeout_s``), and
-    the number of questions is bounded, so a compile ends once it gets its answers.
+    the number of questions is bounded, so a compile ends once it gets its answers. Further options are
+    ``with_heuristic_feature``, ``record`` and ``known`` of `compile_under_advice`.
     """
 
     compiled = True
@@ -246,9 +250,9 @@ class RecalledCompile:
     At the first unknown question a compiler is started, which gets the answers so far in advance; once it has ended,
     what it has shown is added to the trees. An episode that is left adds nothing.
 
-    The trees are those of training. They hold sizes of modules that are one context, and costs of functions where each
-    is a context; sizes of the latter are not known, so with a size as objective the compiler runs at the end, though it
-    asks nothing.
+    The trees are those of training, of the compiler and flags in use. They hold sizes of modules that are one context,
+    and costs of functions where each is a context; sizes of the latter are not known, so with a size as objective the
+    compiler runs at the end, though it asks nothing.
     """
 
     def __init__(

@@ -37,7 +37,11 @@ def check_features(wanted: Sequence[str], offered: Sequence[str], what: str) -> 
 
 
 def record_of(header: Header, features: Sequence[str]) -> np.dtype:
-    """Layout of an observation of ``header.payload_bytes``, by names of features; see `Header.record`."""
+    """Layout of an observation by names of features, structured of ``header.payload_bytes``; see `Header.record`.
+
+    Raises:
+        PolicyError: the compiler does not offer some of them.
+    """
     check_features(features, [spec.name for spec in header.features], "the compiler")
     return header.record[list(features)]
 
@@ -51,7 +55,10 @@ ILLEGAL = -1e9
 
 
 class Scaling(Protocol):
-    """Brings features to comparable size, float32 [..., num_features]; see `policy.features.Normalisation`."""
+    """Brings features to comparable size, float32 [..., num_features]; see `policy.features.Normalisation`.
+
+    What `of_numbers` gives does the same for plain numbers, quicker than arrays where there are few.
+    """
 
     @property
     def features(self) -> tuple[str, ...]: ...
@@ -105,7 +112,7 @@ class ActionSpace(ABC):
         return (num_inputs,)
 
     def seen_shape(self, num_inputs: int) -> tuple[int | None, ...]:
-        """Shape of one observation as learners keep it, see `seen`."""
+        """Shape of one observation as learners keep it, see `learner_inputs`."""
         *rows, num = self.input_shape(num_inputs)
         assert num is not None
         return (*rows, num + self.masked)
@@ -194,11 +201,11 @@ class ActionSpace(ABC):
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Recorded observations and actions [num] as cloning takes them; see `seen` and `targets`."""
+        """Recorded observations and actions [num] as cloning takes them; see `learner_inputs` and `targets`."""
         return self.learner_inputs(observation, scaling), self.targets(actions).astype(np.float32)
 
     def logits(self, network: Callable[[Any], Any], seen: Any) -> Any:
-        """Logits, float32 [num] or [num, num_actions], of a network with one output; see `seen`."""
+        """Logits, float32 [num] or [num, num_actions], of a network with one output; see `learner_inputs`."""
         return network(seen)[:, 0]
 
     @abstractmethod
@@ -338,11 +345,7 @@ class Masked(ActionSpace):
         return logits[rows, best] - others.max(axis=1)
 
     def differing(self, logits: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Compare actions that were found another way; rounding may differ.
-
-        Returns:
-            Where a comparison makes sense, and where actions are not the best ones by more than rounding; bool [num].
-        """
+        """What is chosen may be as good but for rounding, nothing else: wrong ones are found among close ones, too."""
         clear, _ = super().differing(logits, actions)
         best, num_actions = logits.max(axis=1), logits.shape[1]
         there = (actions >= 0) & (actions < num_actions)

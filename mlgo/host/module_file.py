@@ -103,7 +103,11 @@ def bitcode_of(module: bytes) -> bytes:
 
 
 def generation_of(module: Path) -> Generation:
-    """What a module's file says of its code generation; nothing for plain bitcode, textual IR, or no file."""
+    """What a module's file says of its code generation; nothing for plain bitcode, textual IR, or no file.
+
+    Raises:
+        ObjectError: the file cannot be read, or its header makes no sense.
+    """
     try:
         with module.open("rb") as file:
             start = file.read(_HEADER.size)

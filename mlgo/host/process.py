@@ -81,7 +81,8 @@ class Child(Closing):
         launcher: list[str] = []
         if setpriv := _setpriv():  # does in the child what `die_with_parent` does
             own_parent = ["/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
-            launcher = [setpriv, "--pdeathsig", "KILL", *own_parent]  # it starts whatever the command is
+            launcher = [setpriv, "--pdeathsig", "KILL", *own_parent]
+            # It would start whatever the command is, and end with a message of its own.
             program = str(Path(cwd or "", command[0])) if "/" in command[0] else command[0]
             if shutil.which(program, path=(env or os.environ).get("PATH")) is None:
                 reason = errno.EACCES if Path(program).exists() else errno.ENOENT

@@ -62,6 +62,9 @@ def link_program(
             half a minute; later ones take less than a tenth of a second.
         timeout_s: deadline of the link.
         target: triple of the objects, such as ``x86_64-linux-gnu``; the program is for its first part.
+
+    Raises:
+        LinkError: the linker refuses, for example because a symbol is missing.
     """
     triple = f"{target.split('-')[0]}-linux-musl"
     with scratch_directory() as directory:
@@ -208,7 +211,10 @@ def _number(text: str) -> int:
 
 @dataclass(frozen=True)
 class ProgramRunner:
-    """Links programs for a target, and runs each under valgrind for so long at most."""
+    """Links programs for a target, a triple, and runs each under valgrind for ``timeout_s`` seconds at most.
+
+    ``cache_dir`` is the folder for the linker's caches.
+    """
 
     target: str
     cache_dir: Path
@@ -219,7 +225,10 @@ class ProgramRunner:
         return find_linker(), find_valgrind()
 
     def instructions_of(self, module: Path, compiled: Path) -> int | None:
-        """What the program executes that a module's file describes, by the object ``compiled``; None without one."""
+        """What the program executes that a module's file describes, by the object ``compiled``; None without one.
+
+        The file says what the program prints and how large it may be. Errors are those of `count`.
+        """
         program = generation_of(module).program
         return None if program is None else self.count(program, compiled)
 

@@ -74,8 +74,9 @@ def _comdats(data: bytes, sections: np.ndarray) -> list[tuple[bytes, np.ndarray]
 
 
 def shared_text(text_bytes: int, groups: Iterable[tuple[bytes, int]], num_copies: Mapping[bytes, int]) -> int:
-    """Berkeley text of one object in bytes, where a COMDAT group counts by its share: one part in ``num_copies``.
+    """Berkeley text of one object in bytes, where a COMDAT group that several objects carry counts by its share.
 
+    ``groups`` are what `comdat_groups` gives; ``num_copies`` says how many objects carry one, 1 for those not named.
     A linker keeps the first copy of a group; here all who carry it bear it in equal parts. Over all objects of a
     project the sum is the same, up to rounding, where copies have equal sizes.
     """

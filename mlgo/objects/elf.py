@@ -93,6 +93,7 @@ def named_symbols(
     """Symbols in an ELF file's tables of one type, in its order.
 
     ``wanted`` takes all symbols of a table, structured [num_symbols] as `SYMBOL64`, and gives bool [num_symbols].
+    ObjectError where a table names no table of strings.
     """
     for table in sections[sections["type"] == table_type]:
         symbols = read_symbols(data, table)
@@ -125,6 +126,9 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
     """Names that an object shares with others: those that it defines, and those that it needs.
 
     With ``dynamic``, what the dynamic linker sees of a linked file, which has this even without its other symbols.
+
+    Raises:
+        ObjectError: other format, or cut short.
     """
 
     def is_shared(symbols: np.ndarray) -> np.ndarray:
@@ -137,7 +141,11 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
 
 
 def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
-    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there."""
+    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there.
+
+    Raises:
+        ObjectError: the table names no table of strings.
+    """
     if table["link"] >= len(sections):
         raise ObjectError("a symbol table of the object has no names")
     return _names(data, sections[int(table["link"])], symbols)

@@ -65,7 +65,10 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
     Args:
         data: a little-endian ELF object.
         num_copies: objects that carry a COMDAT group, by signature, of which each function counts by its share, as in
-            `comdat.shared_text`. None counts all in full.
+            `comdat.shared_text`; 1 for those it does not name. None counts all in full.
+
+    Raises:
+        ObjectError: see `unwind_entries` and `comdat_groups`.
     """
     carriers = dict(enumerate(carriers_by_section(data, num_copies or {}).tolist()))
     unwinding = unwind_by_function(data)
@@ -102,6 +105,9 @@ def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:
 
     ``link_map`` is what the linker has written with ``-Map`` and ``--no-demangle``: symbols with the object, address
     and size of their sections, also those stripped from the file.
+
+    Raises:
+        ObjectError: not a little-endian ELF file, or cut short.
     """
     sections = read_sections(data)
     code = sections[is_code(sections)]
@@ -165,7 +171,7 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
 
 
 def has_symbols(data: bytes) -> bool:
-    """Whether an ELF file has a table of all its symbols, which a stripped one has not."""
+    """Whether an ELF file has a table of all its symbols, which a stripped one has not; ObjectError for others."""
     return bool(np.any(read_sections(data)["type"] == SHT_SYMTAB))
 
 
@@ -180,7 +186,10 @@ def architecture(data: bytes) -> tuple[int, int]:
 
 
 def _placed(data: bytes, sections: np.ndarray, counted: Mapping[int, str]) -> Iterator[tuple[int, int, int, str]]:
-    """Section, start, negative end and name of each symbol with a size in one of the ``counted`` sections."""
+    """Section, start, negative end and name of each symbol with a size in one of the ``counted`` sections.
+
+    Sorted, their order is that of the sections and of starts there, the longest of a place first.
+    """
 
     def wanted(symbols: np.ndarray) -> np.ndarray:
         is_placed = np.isin(symbols["shndx"], [*counted]) & (symbols["size"] > 0)

@@ -42,7 +42,11 @@ _LENGTH_BYTES, _ADDRESS_AT = 4, 8
 
 
 def unwind_by_function(data: bytes) -> Counter[tuple[int, int]]:
-    """Bytes of unwind entries of an object by the section and the offset in it where their functions begin."""
+    """Bytes of unwind entries of a little-endian ELF object by section and offset in it of where functions begin.
+
+    Raises:
+        ObjectError: not such an object, cut short, or see `unwind_entries`.
+    """
     found = Counter[tuple[int, int]]()
     for section, offset, size in unwind_entries(data, read_sections(data)).T.tolist():
         found[section, offset] += size
@@ -51,6 +55,8 @@ def unwind_by_function(data: bytes) -> Counter[tuple[int, int]]:
 
 def unwind_entries(data: bytes, sections: np.ndarray) -> np.ndarray:
     """Section and offset of the function, and size in bytes of each entry whose function is known, int64 [3, num].
+
+    Other entries stay with nobody, as do the common ones.
 
     Raises:
         ObjectError: the object's unwind table or relocations are not well-formed.

@@ -77,7 +77,7 @@ class IR2VecVocabulary:
         return path
 
     def split(self, header: Header) -> Header:
-        """The same observations with a feature for each number of the embeddings."""
+        """The same observations with a feature for each number of the embeddings; ProtocolError without those."""
         found = {spec.name: spec for spec in header.features if spec.name in VECTORS}
         for name in VECTORS:
             if name not in found or found[name].shape != (len(self.dimensions),):
