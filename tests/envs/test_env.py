@@ -200,16 +200,18 @@ def test_nothing_stays_behind(how, own_temporary_folder):
     env.reset()
     env.step(0)
     compiling = env._compile._thread
-    if how == "reset":
-        env.reset()
-    elif how == "close":
+    if how == "drop":
+        del env
+        gc.collect()
+    else:
+        if how == "reset":
+            env.reset()
+            assert not compiling.is_alive()
+            env.step(1)
         env.close()
         env.close()
         assert env._compile is None
         assert not list(own_temporary_folder.glob("*/channel.in"))
-    else:
-        del env
-        gc.collect()
     assert not compiling.is_alive()
 
 

@@ -48,13 +48,14 @@ def test_options_that_run_code_are_refused_on_both_sides(tmp_path, option):
         generation_of(tmp_path / "evil.bc")
 
 
+ODD = "a bitcode wrapper whose bitcode begins at"
 WHOLE = with_options(b"BC", [], bytes(range(1, 33)))
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        *((struct.pack("<5I", 0x0B17C0DE, 0, offset, 2, 0), "begins at") for offset in (0, 19, 1 << 30)),
+        *((struct.pack("<5I", 0x0B17C0DE, 0, offset, 2, 0), ODD) for offset in (0, 19, 1 << 30)),
         (WHOLE[:60], "the file for -fthinlto-index= is cut short"),
     ],
 )
@@ -62,7 +63,7 @@ def test_wrappers_that_make_no_sense(tmp_path, data, message):
     # Offset of the bitcode: 20 bytes of header, NUL, 17 of the option, size, 32 of the index, filled to 16 bytes.
     assert struct.unpack_from("<I", WHOLE, 8) == (80,)
     (tmp_path / "odd.bc").write_bytes(data)
-    with pytest.raises(ObjectError, match=rf"odd.bc: .*{message}"):
+    with pytest.raises(ObjectError, match=rf"odd.bc: {message}"):
         generation_of(tmp_path / "odd.bc")
 
 

@@ -18,10 +18,12 @@ from mlgo.errors import (
     ObjectError,
     PolicyError,
     ProtocolError,
+    ToolchainError,
 )
 from mlgo.host.conversation import AnswerPrefix, KnownContext
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor
+from mlgo.host.toolchain import Toolchain
 from tests.conftest import all_end, processes_naming
 from tests.fakes.elf import ALLOC, EXEC, PROGBITS, elf_object
 from tests.fakes.policies import linear_policy
@@ -45,7 +47,7 @@ START = [["open"], ["send", HEADER], ["send", CONTEXT]]
 FIRST = [["send", observation(0, 1, 2)], ["answer"]]
 SECOND = [["send", observation(1, 3, 4)], ["answer"]]
 END = [["object", OBJECT]]
-FATAL = ["stderr", 1, "fatal error: broken\n"]
+FATAL, CAUSE = ["stderr", 1, "fatal error: broken\n"], ["stderr", 1, "the cause\n"]
 
 CUTS = {
     "before the header": [["open"]],
@@ -203,16 +205,9 @@ def test_bad_talks(kind, run):
         ([*START, *FIRST, ["send", "surplus"], *END], ProtocolError, "middle of a message"),
         ([*CUTS["in a tensor"], *END], ProtocolError, "middle of a message"),
         (END, ProtocolError, "without opening the channel"),
-        (
-            [*START, *FIRST, ["stderr", 1, "fatal error: broken\n"], ["exit", 74]],
-            CompilerExit,
-            "status 74: fatal error: b",
-        ),
-        (
-            [*START, ["stderr", 1, "the cause\n"], ["stderr", 50, "remark: noise\n"], ["exit", 1]],
-            CompilerExit,
-            "the cause",
-        ),
+        ([*START, *FIRST, FATAL, ["exit", 74]], CompilerExit, "status 74: fatal error: broken"),
+        ([*START, FATAL, ["stderr", 50, "remark: noise\n"], ["exit", 1]], CompilerExit, "fatal error: broken"),
+        ([*START, CAUSE, ["stderr", 50, "remark: noise\n"], ["exit", 1]], CompilerExit, "the cause"),
         *(
             ([*START, *FIRST, ["object", OBJECT[:size]]], ObjectError, None)
             for size in (0, 3, 63, 100, len(OBJECT) - 1)
@@ -281,6 +276,12 @@ def test_plain_compiles_are_bounded_too(steps, error, message, fake, settings, t
     limits = settings.model_copy(update={"compile_timeout_s": 0.4} if error is CompileTimeout else {})
     with leaves_nothing(), pytest.raises(error, match=message):
         compile_plain(fake, module, limits)
+
+
+def test_a_compiler_that_has_vanished(fake, task, settings, tmp_path, leaves_nothing):
+    gone = Toolchain(tmp_path / "gone", False, (22, 1, 8), fake.target)
+    with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
+        compile_under_advice(gone, task, tmp_path / "m", ConstantAdvisor(1), settings)
 
 
 def test_a_full_object_is_stored_only_on_success(fake, task, settings, tmp_path):

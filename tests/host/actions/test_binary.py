@@ -31,8 +31,13 @@ def test_exactly_0_is_no():
     assert Binary().greedy(np, np.array([0.0, 0.1, -0.1])).tolist() == [False, True, False]
 
 
+def test_without_exploring_it_is_the_policy():
+    base = policy(1.0, -0.1)  # yes where a is 1
+    assert explored(base, 0.0, 0.0).tolist() == ROWS[:, 0].tolist() == base.decide_for(HEADER)(PAYLOADS).tolist()
+
+
 def test_share_of_flips():
-    flipped = explored(policy(1.0, -0.1), 0.0, 0.1) != ROWS[:, 0]  # yes where a is 1
+    flipped = explored(policy(1.0, -0.1), 0.0, 0.1) != ROWS[:, 0]
     # Standard error of a share of 0.1 over 2,000 questions: 0.0067.
     assert [flipped[::2].mean(), flipped[1::2].mean()] == pytest.approx([0.1, 0.1], abs=0.03)
 
