@@ -56,9 +56,9 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    whole, folded = (shipped.filter(pc.field("folded") == one) for one in (False, True))
-    place = pc.index_in(item_keys(whole, _ROW_KEY), item_keys(folded, _ROW_KEY).combine_chunks())
-    sizes = whole.drop_columns("folded").append_column("folded", folded["total"].take(place))
+    plain, folded = (shipped.filter(pc.field("folded") == one) for one in (False, True))
+    place = pc.index_in(item_keys(plain, _ROW_KEY), item_keys(folded, _ROW_KEY).combine_chunks())
+    sizes = plain.drop_columns("folded").append_column("folded", folded["total"].take(place))
     rows = pa.concat_tables([sizes.slice(0, 0), *(sizes.filter(pc.field("contender") == p.name) for p in policies)])
     rows = with_baseline(rows, sizes.filter(pc.field("contender") == HEURISTIC), _KEY, FIGURES)
     return score_matrix(rows, _KEY, dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
@@ -231,8 +231,8 @@ def read_programs(path: Path) -> Programs:
     """
     table = read_table(path, artifacts.PROGRAMS)
     table = table.append_column("accesses", pc.add(table["reads"], table["writes"]))
-    rows, (plain, others) = table.to_pylist(), (table.filter(one) for one in (_IS_PLAIN, ~_IS_PLAIN))
-    programs = plain["program"].to_pylist()
+    plain, others = (table.filter(one) for one in (_IS_PLAIN, ~_IS_PLAIN))
+    rows, programs = table.to_pylist(), plain["program"].to_pylist()
     if not rows or not {row["program"] for row in rows} <= set(programs):
         raise ArtifactError(f"{path} holds no run under the heuristic; run make programs again")
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in EXECUTED}

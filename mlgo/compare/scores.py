@@ -134,8 +134,9 @@ class ScoreMatrix:
         for name in [split] if split else self.splits:
             of_split = self.where(split=name) if "split" in self.items else self.where()
             for scope, chosen in by(self, name):
-                if (chosen & of_split).any() or not self.keys:
-                    yield name, scope, chosen & of_split
+                items = chosen & of_split
+                if items.any() or not self.keys:
+                    yield name, scope, items
 
     def by_project(self, split: str) -> list[tuple[str, np.ndarray]]:
         """Projects of a split by name, with their items, bool [num_items]."""
@@ -268,11 +269,11 @@ def corrected(rows: Sequence[ComparisonRow], family: Callable[[ComparisonRow], H
     found = [
         {name: replace(one, corrected_p=None, num_tests=0) for name, one in row.comparisons.items()} for row in rows
     ]
-    parts: dict[tuple[Hashable, str], list[int]] = {}
+    families: dict[tuple[Hashable, str], list[int]] = {}
     for i, row in enumerate(rows):
         for measure in row.comparisons if row.claim else ():
-            parts.setdefault((family(row), measure), []).append(i)
-    for (_, measure), members in parts.items():
+            families.setdefault((family(row), measure), []).append(i)
+    for (_, measure), members in families.items():
         for i, one in zip(members, correct([rows[i].by(measure) for i in members]), strict=True):
             found[i][measure] = one
     return [replace(row, comparisons=one) for row, one in zip(rows, found, strict=True)]

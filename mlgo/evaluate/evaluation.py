@@ -82,8 +82,8 @@ def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> 
     rows = iter(evaluate_policy(run, policy, name, compiled, 1.0).results)
 
     def failed(module: Module, outcome: CompileOutcome) -> Row:
-        told = replace(outcome, message=f"under the heuristic: {outcome.message}")
-        return result_row(ScoredModule(module, scores_of({}), 0), told, name, inlining=False)
+        explained = replace(outcome, message=f"under the heuristic: {outcome.message}")
+        return result_row(ScoredModule(module, scores_of({}), 0), explained, name, inlining=False)
 
     return [next(rows) if outcome.result else failed(module, outcome) for module, outcome in pairs]
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -72,12 +71,14 @@ def measure_headroom(
     """
     known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
     fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
-    how = doubt_of(policies[0]), objective, config.budget, config.flips_per_round
     searches = [
         search(
             [*fixed, *([best[1]] if best else [])],
             ask_trees(store, one.module.sha256),
-            *how,
+            doubt_of(policies[0]),
+            objective,
+            config.budget,
+            config.flips_per_round,
             generator(seed, "headroom", one.module.key),
         )
         for one, best in zip(modules, known, strict=True)
@@ -176,10 +177,21 @@ def measure_search(
         for one in modules_of(run.programs)
         if objects[one.key].exists()
     ]
-    how, random = (doubt_of(policy), _SHIPPED, budget, flips_per_round), partial(generator, seed, "linked-search")
+    searches = [
+        search(
+            starts,
+            one.ask,
+            doubt_of(policy),
+            _SHIPPED,
+            budget,
+            flips_per_round,
+            generator(seed, "linked-search", one.module.key),
+        )
+        for one in modules
+    ]
     run_searches(
         run.host,
-        [search(starts, one.ask, *how, random(one.module.key)) for one in modules],
+        searches,
         lambda number, advisor: modules[number].job(advisor),
         SEARCH,
         lambda number, advisors, outcomes: modules[number].judge(advisors, outcomes),

@@ -240,11 +240,7 @@ class _Follower:
             if not wanted:
                 raise ReplayMismatch(f"the compiler asks a question after the {len(answers)} of the log")
             if known and known != payload:
-                one, other = header.unpack(payload), header.unpack(known)
-                first, *others = [name for name in one if one[name].tobytes() != other[name].tobytes()]
-                value, before = (" ".join(map(str, some[first].ravel().tolist())) for some in (one, other))
-                more = f"; {len(others)} more features differ" if others else ""
-                raise ReplayMismatch(f"question {number}: {first} is {value}, logged {before}{more}")
+                raise ReplayMismatch(f"question {number}: {_feature_difference(header, payload, known)}")
             advice = respond(payload)
             if advice != wanted:
                 answered, logged = (np.frombuffer(one, kind.dtype).tolist()[0] for one in (advice, wanted))
@@ -252,6 +248,13 @@ class _Follower:
             return advice
 
         return follow
+
+
+def _feature_difference(header: Header, payload: bytes, known: bytes) -> str:
+    asked, logged = header.unpack(payload), header.unpack(known)
+    first, *others = [name for name in asked if asked[name].tobytes() != logged[name].tobytes()]
+    value, before = (" ".join(map(str, one[first].ravel().tolist())) for one in (asked, logged))
+    return f"{first} is {value}, logged {before}" + (f"; {len(others)} more features differ" if others else "")
 
 
 def _difference(result: CompileResult, logged: CompileResult) -> str:

@@ -140,7 +140,8 @@ def evaluate_targets(
     done = []
     for number, target in enumerate(targets, start=1):
         stored = {folder / f"{target.project}.{name}.parquet": schema for name, schema in _TABLES.items()}
-        own, known = {**origin, "project": target.project, "content": target.content}, False
+        own = {**origin, "project": target.project, "content": target.content}
+        known = False
         with suppress(ArtifactError):
             known = all(canonical_json(read_provenance(path)) == canonical_json(own) for path in stored)
         say(f"{target.project} ({number} of {len(targets)}){', known' if known else ''}")
