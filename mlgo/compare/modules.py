@@ -21,7 +21,6 @@ from mlgo.compare.scores import (
     score_matrix,
 )
 from mlgo.errors import ArtifactError
-from mlgo.evaluate.baseline import function_costs
 from mlgo.host.tasks.task import HEURISTIC, all_tasks
 from mlgo.objects import measures
 from mlgo.objects.measures import Measure, get_measure
@@ -142,6 +141,8 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
         Functions as items, with their project, ``number`` of the module and ``cost`` under the heuristic; costs without
         the offset as detail ``cost``. `BEST` is the last contender.
     """
+    from mlgo.evaluate.baseline import function_costs  # here, since pages without functions need no compilers
+
     judged = np.flatnonzero(modules.where(split=modules.judged) & np.isfinite(modules.baseline[measure.name])).tolist()
     here = pc.field("project").isin(pa.array(sorted(set(modules.items["project"][judged])), pa.string()))
     known = function_costs(baseline.filter(here), measure) | function_costs(evaluation.filter(here), measure)
