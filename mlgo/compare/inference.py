@@ -115,7 +115,8 @@ class Comparison:
         projects, items: how many have a lower, equal and higher score; that of a project is the sum over its items.
         much_larger: items whose score rises by more than half a percent, see `MUCH`.
         worst_project: the project whose sum rises most, or falls least; None without items.
-        policy_sum: mean over the seeds; ``best_sum`` is None where best scores are not known.
+        policy_sum: sum of the scores over the items, mean over the seeds.
+        best_sum: sum of the best known scores; None where they are not known.
         mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
         total: ``1 - policy_sum / baseline_sum``.
         geomean: ``1 - exp(mean)`` of the log ratios of the projects' sums, over projects and seeds.
