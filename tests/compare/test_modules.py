@@ -18,14 +18,17 @@ from mlgo.compare.modules import (
     module_scopes,
     module_scores,
     policy_scores,
+    ratios,
     standouts,
 )
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, by_contender, by_language, compare, corrected
 from mlgo.errors import ArtifactError
+from mlgo.objects.measures import get_measure
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
 from mlgo.report.metrics import metrics
-from mlgo.report.render import _function_scatter
+from mlgo.report.pages import PLAIN
+from mlgo.report.render import _function_scatter, _standout_table
 from tests.compare.conftest import result_row
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -151,6 +154,17 @@ def test_standouts_are_ordered(world):
     assert (grown, shrunk) == (sorted(grown, reverse=True), sorted(shrunk))
     assert len(worst) == len(best) == 4
     assert all(ratio < 1.0 for ratio in shrunk)
+    shown = _standout_table(measured, "bc-s0", get_measure("text_bytes"), worst, inlining=True).cells(PLAIN)
+    assert shown[0][:2] == [row["module"], "drill"]
+    assert shown[0][-2:] == ["9", "3"]  # questions, and calls inlined
+
+
+def test_ratios_are_ascending(world):
+    measured = table(world)
+    found = ratios(measured, "bc-s0", "test", "text_bytes")
+    assert len(found) == 12
+    assert [ratio for _, ratio in found] == sorted(ratio for _, ratio in found)
+    assert all(measured.keys[item].startswith(("drill/", "easel/")) for item, _ in found)
 
 
 def test_no_test_module_is_an_error(world):

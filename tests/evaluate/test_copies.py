@@ -67,10 +67,12 @@ def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode,
     with CompileHost(toolchain, "inline-size", settings, 1, store, baseline.copies) as host:
         compiled, recalled = host.compile_all(jobs), host.compile_all(jobs)
         plain = host.compile_all([replace(job, advisor=None) for job in jobs])
+        (elsewhere,) = host.compile_all([CompileJob("nobody/paths.cpp", bitcode[MODULES[0].key], None)])
     never, heuristic = sizes_of(baseline, "never"), sizes_of(baseline, "heuristic")
     for outcomes, expected in ((compiled, never), (recalled, never), (plain, heuristic)):
         assert [outcome.score("dedup_bytes") for outcome in outcomes] == [expected[name] for name in NAMES]
     assert [outcome.recalled for outcome in (*compiled, *recalled)] == [False] * 3 + [True] * 3
+    assert elsewhere.score("dedup_bytes") == elsewhere.score("text_bytes") > plain[0].score("dedup_bytes")
 
 
 def test_copies_survive_their_table(tmp_path):

@@ -189,6 +189,28 @@ def test_a_search_ends_when_nothing_is_left_to_try(setting):
     assert result.num_compiles < 60  # sixteen ways to answer, some met in more than one pass
 
 
+def test_failed_compiles_are_passed_over(setting, sizes, tmp_path):
+    broken = tmp_path / "broken.bc"
+    broken.write_bytes(b"BC\xc0\xde nonsense")
+    num_failed = 0
+
+    def job(number, advisor):
+        nonlocal num_failed
+        made = setting.job(number, advisor)
+        if advisor.base == ConstantAdvisor(1) or len(advisor.answers) == 2:
+            num_failed += 1
+            return CompileJob(made.module, broken, advisor)
+        return made
+
+    starts = [ConstantAdvisor(1), ConstantAdvisor(0)]
+    (result,) = run_searches(setting.host, [setting.search(0, starts, 30)], job)
+    assert [outcome.failure for outcome in result.start] == ["exit", ""]
+    assert result.best.result.scores["text_bytes"] == min(sizes[0].values())
+    assert num_failed > 1
+    (hopeless,) = run_searches(setting.host, [setting.search(0, starts[:1], 30)], job)
+    assert (hopeless.best, hopeless.num_compiles) == (None, 1)
+
+
 def test_a_pruned_tree_is_said(setting):
     with pytest.raises(ArtifactError, match="pruned"):
         ask_trees(setting.store, "9" * 64)(OverridingAdvisor(ConstantAdvisor(0)))

@@ -27,7 +27,7 @@ from mlgo.evaluate.evaluation import evaluate_policy
 from mlgo.evaluate.shipped import EvaluationRun, Linking
 from mlgo.evaluate.training import candidate_rewards
 from mlgo.host.session import compile_under_advice
-from mlgo.host.tasks.task import EchoAdvisor, get_task
+from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.learn.es.loop import mean_over_common
 from mlgo.objects.measures import scores_of
@@ -280,6 +280,17 @@ def test_evaluation_with_failures(run, policy, scored):
     assert len(evaluation.timings) == 1
     with pytest.raises(MlgoError, match=r"1 of 2 .*evaluate\.max_failed_share allows \(0\.4\).*bad/broken\.c: exit"):
         evaluate_policy(run, policy, PolicyName("bc", 0), both, 0.4)
+
+
+def test_outcomes_keep_the_order_of_the_jobs(toolchain, settings, bitcode, modules):
+    jobs = [CompileJob(key, bitcode[key], ConstantAdvisor(i % 2)) for i in range(4) for key in sorted(bitcode)]
+    with CompileHost(toolchain, "inline-size", settings, 2) as host:
+        outcomes = host.compile_all(jobs)
+    digests = {}
+    for job, outcome in zip(jobs, outcomes, strict=True):
+        digest = outcome.result.object_sha256 if outcome.result else outcome.failure
+        assert digests.setdefault((job.module, job.advisor), digest) == digest
+    assert len(set(digests.values())) == 5  # two modules under two advisors, and the failure
 
 
 def test_a_policy_that_does_not_fit_is_the_callers_mistake(host, bitcode, modules):
