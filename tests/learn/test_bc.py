@@ -179,6 +179,9 @@ def test_dataset_keeps_a_bounded_ordered_part_of_each_module(sizes, bound, seed)
 def test_dataset_weighs_modules():
     found = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, "module", False)
     assert found.weights == pytest.approx([0.75] * 4 + [1.5] * 2 + [1.0] * 3)  # p/m has 4 of 10, p/n 2, q/m 3
+    roots = clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0, "sqrt", False)
+    expected = np.array([0.5] * 4 + [0.5**0.5] * 2 + [3**-0.5] * 3) * 9 / (2 + 2**0.5 + 3**0.5)
+    assert roots.weights == pytest.approx(expected, rel=1e-5)
     assert clone_data(trace(ROWS), {"p", "q"}, Binary(), SCALING, 4, 0).weights is None
 
 
@@ -191,12 +194,16 @@ def test_dataset_balances_answers():
 def test_a_trace_that_does_not_fit():
     check_trace(trace(ROWS), {"task": "inline-size"}, "inline-size", SCALING)
     check_trace(trace(ROWS), {}, "inline-size", SCALING)
-    with pytest.raises(TrainingError, match="the trace is of task 'u', not 'inline-size'; run the baseline stage"):
+    with pytest.raises(
+        TrainingError, match="the trace is of task 'u', not 'inline-size'; run the baseline stage again"
+    ):
         check_trace(trace(ROWS), {"task": "u"}, "inline-size", SCALING)
     with pytest.raises(TrainingError, match=r"the vocabulary lacks 1 features of the trace \(a\)"):
         check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b",), SCALING.centre[:1], SCALING.scale[:1]))
     with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
         check_trace(trace(ROWS), {}, "inline-size", Normalisation(("b", "a", "z"), np.zeros(3), np.ones(3)))
+    with pytest.raises(PolicyError, match=r"the trace lacks 1 .* \(z\)"):
+        clone_data(trace(ROWS), {"p"}, Binary(), Normalisation(("a", "z"), np.zeros(2), np.ones(2)), 4, 0)
 
 
 def test_history_as_csv(tmp_path):

@@ -15,7 +15,7 @@ from mlgo.host.session import CallAttribution
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.evidence import ArrayFile, CompileFile, EquationFile, Evidence, join
 from mlgo.learn.marginal.fit import CostFitter
-from mlgo.learn.marginal.loop import heuristic_evidence, learn_costs
+from mlgo.learn.marginal.loop import _rewards, heuristic_evidence, learn_costs
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from tests.fakes.scores import scores
@@ -59,6 +59,16 @@ def test_a_compile_keeps_what_was_inlined(file):
     assert [array.tolist() for array in (credit.names, credit.sizes)] == [[1, 2, 3], [36.0, 26.0, -1.0]]
     assert [array.tolist() for array in (credit.callers, credit.callees)] == [[1, 0], [2, 2]]
     assert file.credit(file.store(compiled("a", [[1.0]], [1], 9.0))) is None
+
+
+def test_gains_of_a_round_by_hand(file):
+    first, second, other = (
+        file.store(compiled(name, [[1.0]], [answer], score))
+        for name, answer, score in (("a", 0, 62.0), ("a", 1, 110.0), ("b", 1, 190.0))
+    )
+    evidence = {"a": Evidence(100.0, (first, second)), "b": Evidence(200.0, (other,)), "c": Evidence(300.0, ())}
+    found = _rewards(evidence, [second, other])
+    assert found == pytest.approx({"mean_reward": -0.025, "best_known_reward": 0.215, "equations": 3})
 
 
 def test_equations_of_modules_by_hand(tmp_path):

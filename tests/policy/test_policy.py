@@ -103,6 +103,7 @@ def test_policies_of_every_action_space_come_back(name, groups, form, tmp_path):
     ("groups", "error", "message"),
     [
         (3, PolicyError, r"hidden layers of \(2, 4, 2, 1\) do not divide into 3 groups"),
+        (0, PolicyError, "do not divide into 0 groups"),
         (1, PolicyError, "21 weights where layers"),
         (True, ArtifactError, "unusable number of groups True"),
         ("2", ArtifactError, "unusable number of groups 2"),
@@ -117,7 +118,7 @@ def test_groups_that_do_not_fit_the_weights(groups, error, message, tmp_path):
 def test_another_task_in_the_file(tmp_path):
     for task, message in (
         ("inline-size", "7 inputs where what it sees makes 3"),
-        ("unrolling", "'unrolling', which this"),
+        ("unrolling", "task 'unrolling', which this version does not know"),
     ):
         edited(CASES["categorical"].policy(0), tmp_path, task=task)
         with pytest.raises(PolicyError, match=message):
@@ -156,7 +157,7 @@ def test_damaged_files(case, policy, tmp_path):
         damage(path, data)
     else:
         path.write_bytes(data[damage] if isinstance(damage, slice) else damage)
-    with pytest.raises(ArtifactError):
+    with pytest.raises(ArtifactError, match="is missing" if case == "no folder" else None):
         load_policy(tmp_path)
 
 
@@ -209,3 +210,8 @@ def test_a_policy_drives_the_real_compiler(sample, toolchain, task, settings):
     answers = np.frombuffer(result.answers, np.int64)
     assert answers.tolist() == (blocks == 1).astype(int).tolist()
     assert 0 < answers.sum() < len(answers)
+    unknown = Normalisation(("no_such",), np.zeros(1), np.ones(1))
+    with pytest.raises(PolicyError, match="no_such"):
+        compile_under_advice(
+            toolchain, task, module, Policy(task.name, unknown, Architecture((1, 1)), np.zeros(2, np.float32)), settings
+        )
