@@ -292,6 +292,8 @@ class TrainContext(ABC, Generic[Instance]):
 
     def write(self, trained: Trained) -> None:
         """Write what a training leaves to the folder of the policy."""
+        if not hasattr(self, "origin"):
+            raise RuntimeError(f"learner {self.order.learner.name} has begun no training")
         policy = replace(trained.policy, origin={**self.origin, **trained.facts})
         self.save_policy(policy, self.order.output)
         write_history(self.order.output / "history.csv", list(trained.history))

@@ -11,7 +11,7 @@ from mlgo.base.files import read_json, write_json
 from mlgo.base.registry import LEARNERS
 from mlgo.errors import ConfigError
 from mlgo.host.actions import Subset
-from mlgo.learn.base import State
+from mlgo.learn.base import State, Trained
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.context import TrainContext, TrainOrder
@@ -98,6 +98,12 @@ def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
         several = context.validate(np.ones((3, SHAPE.num_params), np.float32))
     assert one.tolist() == [-0.5, -1.0]
     assert several.tolist() == [[-0.125, -1.0]] * 3
+
+
+def test_a_learner_that_trains_outside_the_block_of_a_training(tmp_path):
+    context = ToyContext(order(tmp_path, "es"))
+    with pytest.raises(RuntimeError, match="learner es has begun no training"):
+        context.write(Trained(context.start, []))
 
 
 def test_a_stopped_training_goes_on_with_what_it_knew(tmp_path):
