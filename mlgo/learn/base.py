@@ -73,8 +73,11 @@ class State:
         *before, last = self.history
         reward = float(rewards.mean())
         last = {**last, "evaluations": last["evaluations"] + len(rewards), "validation_reward": reward}
-        state = replace(self, history=(*before, last))
-        return replace(state, best=candidate, best_reward=reward) if reward > self.best_reward else state
+        return replace(self, history=(*before, last)).with_better(candidate, reward)
+
+    def with_better(self, candidate: np.ndarray, reward: float) -> Self:
+        """This state; its `best` is the candidate, of the same shape, where that beats all before."""
+        return replace(self, best=candidate, best_reward=reward) if reward > self.best_reward else self
 
 
 AnyState = TypeVar("AnyState", bound=State)

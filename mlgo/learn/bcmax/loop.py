@@ -100,8 +100,7 @@ def _judged(
         "validation_reward": reward,
         "evaluations": rollouts.num_evaluations,
     }
-    state = replace(state, known=known, history=(*state.history, record))
-    return replace(state, best=state.weights, best_reward=reward) if reward > state.best_reward else state
+    return replace(state, known=known, history=(*state.history, record)).with_better(state.weights, reward)
 
 
 def heuristic_trajectories(
