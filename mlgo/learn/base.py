@@ -15,6 +15,7 @@ class Trajectory:
     """Questions and answers of one compile, or of one of its functions, and what they were worth.
 
     Attributes:
+        module: its key.
         inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
         answers: uint8 or float32 [num_questions].
         credit: functions of the decisions and their sizes, where they were asked for.

@@ -37,6 +37,7 @@ class TrainOrder:
     Attributes:
         settings: of the configuration; those that the learner and its kind of task read.
         home: folder with ``corpus/`` and ``baseline/``.
+        work: folder for what is neither in Git nor in DVC.
         workers: processes that compile, unless ``where``, section ``workers``, says.
         languages: learn from modules in these alone.
         limits: rewards that it must reach, or it ends early: of a trial in a study.

@@ -47,7 +47,11 @@ class Graph:
         self.inputs, self.outputs = ({name: _spec(name, one) for name, one in part.items()} for part in found)
 
     def asking(self, names: Sequence[str], output: str) -> Callable[[Iterable[np.ndarray]], Any]:
-        """Bind to some inputs, all others are zero: maps tensors in the order of the names to the output, a number."""
+        """Bind to some inputs; all others are zero.
+
+        Returns:
+            Maps tensors in the order of the names, of their dtypes and numbers of elements, to the output, a number.
+        """
         interpreter, place = self._interpreter, self._places[output]
         for name, spec in self.inputs.items():
             interpreter.set_tensor(self._places[name], np.zeros(spec.shape, spec.dtype))

@@ -45,10 +45,12 @@ class StoredModel(Protocol):
     def architecture(self) -> Shape: ...
 
     @property
-    def weights(self) -> np.ndarray: ...
+    def weights(self) -> np.ndarray:
+        """float32 [num_params]."""
 
     @property
-    def num_inputs(self) -> int: ...
+    def num_inputs(self) -> int:
+        """Inputs that it must have for what it sees."""
 
 
 Stored = TypeVar("Stored", bound=StoredModel)

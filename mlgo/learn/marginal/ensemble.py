@@ -81,7 +81,12 @@ def _block(number: int, size: int) -> slice:
 
 
 def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
-    """Scale a linear clone so that its output leaves [-1, 1] at almost all inputs, typical questions."""
+    """Scale a linear clone so that its output leaves [-1, 1] almost everywhere.
+
+    Args:
+        heuristic: matrix [num_features, 1] and bias [1].
+        inputs: float32 [num_questions, num_features], typical questions.
+    """
     (layer,) = scaled([heuristic], inputs, _STEEPNESS)
     return layer
 

@@ -37,7 +37,10 @@ _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 
 
 class ArrayFile(Closing):
-    """Arrays one after another in a file. One thread appends; any number may read what was appended."""
+    """Arrays one after another in a file. One thread appends; any number may read what was appended.
+
+    The folder is on a disk with room; it is made if it is missing.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +48,7 @@ class ArrayFile(Closing):
         self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed with this object)
 
     def append(self, *arrays: np.ndarray) -> int:
-        """Append arrays without a gap; returns where the first begins, in bytes."""
+        """Append arrays without a gap; returns where the first begins, in bytes. Raises OSError on a full disk."""
         begin, data = self.num_bytes, memoryview(b"".join(array.tobytes() for array in arrays))
         while data:
             written = os.pwrite(self._file.fileno(), data, self.num_bytes)
