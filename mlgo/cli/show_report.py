@@ -32,10 +32,10 @@ mlgo report cse                                      choices among candidates, o
 
 
 class _Page(NamedTuple):
-    """A page: its module, the options that it takes (in one string), what it shows, and the function that does."""
+    """A page: its module, the options that it takes, what it shows, and the function of the module that does."""
 
     module: str
-    options: str
+    options: tuple[str, ...]
     summary: str
     show: str = "show"
 
@@ -43,40 +43,48 @@ class _Page(NamedTuple):
 PAGES = {
     "overview": _Page(
         "report.headline_page",
-        "measure preset learner",
+        ("measure", "preset", "learner"),
         "what the last run found, and where its pages are",
         "show_overview",
     ),
     "truth": _Page(
-        "report.headline_page", "learner preset markdown into", "what ships, over projects, against what, at what cost"
+        "report.headline_page",
+        ("learner", "preset", "markdown", "into"),
+        "what ships, over projects, against what, at what cost",
     ),
     "difference": _Page(
-        "report.difference", "against learner preset markdown", "by how much one run gains more than another"
+        "report.difference",
+        ("against", "learner", "preset", "markdown"),
+        "by how much one run gains more than another",
     ),
     "scoreboard": _Page(
-        "research.scoreboard", "split measure markdown preset", "what each learner gains, and at what cost"
+        "research.scoreboard",
+        ("split", "measure", "markdown", "preset"),
+        "what each learner gains, and at what cost",
     ),
     "budgets": _Page(
         "research.learner_gains",
-        "markdown",
+        ("markdown",),
         "the best policy that each training has found within so many compiles",
         "show_budgets",
     ),
     "sizes": _Page(
         "research.learner_gains",
-        "split measure markdown preset",
+        ("split", "measure", "markdown", "preset"),
         "what each learner gains on small and on large modules",
         "show_sizes",
     ),
     "generalisation": _Page(
-        "research.generalisation", "split measure markdown", "gains on other languages and under other compilers"
+        "research.generalisation",
+        ("split", "measure", "markdown"),
+        "gains on other languages and under other compilers",
     ),
     "headroom": _Page(
-        "report.headroom_page", "measure", "how much smaller modules could be, and what policies captured of it"
+        "report.headroom_page", ("measure",), "how much smaller modules could be, and what policies captured of it"
     ),
-    "sweep": _Page("research.sweep_page", "experiments", "the points of a sweep side by side, and what they cost"),
-    "programs": _Page("report.executed_page", "markdown", "what policies change when programs run"),
-    "cse": _Page("report.choices", "split", "how policies choose among candidates"),
+    "sweep": _Page("research.sweep_page", ("experiments",), "the points of a sweep side by side, and what they cost"),
+    "programs": _Page("report.executed_page", ("markdown",), "what policies change when programs run"),
+    "cse": _Page("report.choices", ("split",), "how policies choose among candidates"),
 }
 """By name."""
 
@@ -115,10 +123,10 @@ def run(args: argparse.Namespace) -> int:
         if DEFAULT_CONFIG.exists():
             settings = read_settings(DEFAULT_CONFIG, *filter(None, [args.preset]))
             args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
-        args.preset = args.preset if "preset" in PAGES[args.page].options.split() else None
+        args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
     for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "into"):
-        if getattr(args, name) is not None and name not in page.options.split():
+        if getattr(args, name) is not None and name not in page.options:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:
             setattr(args, name, _DEFAULTS.get(name))
