@@ -84,18 +84,20 @@ def add_parser(commands: Any) -> None:
 def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
-        modules = list(_trees_of(store))
-        nodes = sum(trees.num_nodes for _, _, trees in modules)
-        size = sum(store.file_bytes(sha256) for sha256, _, _ in modules)
+        modules = contexts = nodes = compiles = size = 0
+        for sha256, _, trees in _trees_of(store):
+            modules, contexts = modules + 1, contexts + len(trees.by_context)
+            nodes, compiles = nodes + trees.num_nodes, compiles + trees.num_leaves
+            size += store.file_bytes(sha256)
         rows.append(
             {
                 "key": store.key.folder,
                 "task": store.key.task,
                 "optimization": store.key.optimization,
                 "size_stop_factor": store.key.size_stop_factor,
-                "modules": len(modules),
-                "contexts": sum(len(trees.by_context) for _, _, trees in modules),
-                "compiles": sum(trees.num_leaves for _, _, trees in modules),
+                "modules": modules,
+                "contexts": contexts,
+                "compiles": compiles,
                 "nodes": nodes,
                 "bytes": size,
                 "bytes_per_node": round(size / nodes, 1) if nodes else None,
@@ -110,7 +112,8 @@ def _stats(args: argparse.Namespace) -> None:
 
 def _verify(args: argparse.Namespace) -> int:
     config = read_config(args)
-    return int(sum([_verify_trees(args, config), _verify_choices(args, config)]) > 0)
+    trees, choices = _verify_trees(args, config), _verify_choices(args, config)
+    return 1 if trees or choices else 0
 
 
 def _verify_trees(args: argparse.Namespace, config: Config) -> int:
