@@ -81,9 +81,7 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     for name in PROGRAMS:
         yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
     yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
-    free = shutil.disk_usage(Path.cwd()).free
-    enough = free >= _NEEDED_DISK_BYTES
-    yield Check("disk", enough, f"{free / 1e9:.0f} GB free", "" if enough else "free 4 GB for the default preset")
+    yield _looked_at("disk", _disk, "free 4 GB for the default preset")
     yield Check("cores", True, f"{usable_cores()} usable")
     step, remedy = "configuration", "mend the file, or give another with --config"
     try:
@@ -131,6 +129,13 @@ def _fifo() -> str:
     with scratch_directory() as folder:
         os.mkfifo(folder / "fifo")
     return "FIFOs work in the temporary folder"
+
+
+def _disk() -> str:
+    free = shutil.disk_usage(Path.cwd()).free
+    if free < _NEEDED_DISK_BYTES:
+        raise ToolchainError(f"{free / 1e9:.0f} GB free")
+    return f"{free / 1e9:.0f} GB free"
 
 
 def _leftovers(args: argparse.Namespace) -> str:
