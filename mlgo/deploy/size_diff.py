@@ -132,13 +132,10 @@ def compare_builds(
         folder, file = (before, after) if before.is_dir() else (after, before)
         raise ComparisonError(f"{folder} is a folder and {file} is a file; compare two folders or two files")
     if not before.is_dir():
-        for path in (before, after):
-            if (found := _read(path)) is None or not found.objects:
-                raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
-        return _compare([(after.name, before, after)], FORMS, progress)
+        return _compare([(after.name, before, after)], FORMS, _read_measurable, progress)
     old, new = _paths(before, only), _paths(after, only)
     pairs = [(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
-    diff = _compare(pairs, forms, progress)
+    diff = _compare(pairs, forms, _read, progress)
     if not any(one.before is not None and one.after is not None for one in diff.files):
         raise ComparisonError(
             f"{before} and {after} have no file in common that can be compared (ELF or static archive, of the same "
@@ -150,6 +147,7 @@ def compare_builds(
 def _compare(
     pairs: Sequence[tuple[str, Path | None, Path | None]],
     forms: Sequence[Form],
+    read: Callable[[Path], _File | None],
     progress: Callable[[Sequence[str]], Iterable[str]],
 ) -> SizeDiff:
     """Compare files by name; a path is None where a build has no such file."""
@@ -158,7 +156,7 @@ def _compare(
     totals: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
     paths = {name: of for name, *of in pairs}
     for name in progress(list(paths)):
-        found = [_read(path) if path else None for path in paths[name]]
+        found = [read(path) if path else None for path in paths[name]]
         present = [one for one in found if one is not None and one.form in forms]
         if not present:
             continue
@@ -222,6 +220,13 @@ def _read(path: Path) -> _File | None:
         return _File(path, objects, form, named, len(contents) - len(objects))
 
 
+def _read_measurable(path: Path) -> _File:
+    found = _read(path)
+    if found is None or not found.objects:
+        raise ComparisonError(f"{path} is neither an ELF file nor a static archive of such files")
+    return found
+
+
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
     """Say of which file an error is."""
@@ -239,13 +244,14 @@ def _check_alike(name: str, before: _File | None, after: _File | None) -> None:
     """See that a file is of one form and for one machine in both builds."""
     if before is None or after is None:
         return
-    what, remedy = "", ""
     if before.form != after.form:
-        what, remedy = f"before {_WORDS[before.form]}, after {_WORDS[after.form]}", "two of a kind"
-    elif before.objects and after.objects and before.architectures != after.architectures:
-        what, remedy = f"before for {_machines(before)}, after for {_machines(after)}", "two builds for one machine"
-    if what:
-        raise ComparisonError(f"{name}: {what}; compare {remedy}")
+        raise ComparisonError(
+            f"{name}: before {_WORDS[before.form]}, after {_WORDS[after.form]}; compare two of a kind"
+        )
+    if before.objects and after.objects and before.architectures != after.architectures:
+        raise ComparisonError(
+            f"{name}: before for {_machines(before)}, after for {_machines(after)}; compare two builds for one machine"
+        )
 
 
 _WORDS: dict[Form, str] = {"linked": "a linked file", "objects": "an object", "archives": "an archive"}
