@@ -113,8 +113,9 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionC
     found, wanted = policy.answers(converted.questions), converted.answers
     if policy.actions.yes_or_no:
         wanted = (wanted != 0).astype(wanted.dtype)
-    slack = _SLACK if wanted.dtype.kind == "f" else 0.0
-    differing = int((~np.isclose(found, wanted, rtol=slack, atol=0.0, equal_nan=True)).sum())
+    is_real = wanted.dtype.kind == "f"
+    equal = np.isclose(found, wanted, rtol=_SLACK, atol=0.0, equal_nan=True) if is_real else found == wanted
+    differing = int((~equal).sum())
     if differing > _MAX_DIFFERING * len(wanted):
         raise PolicyError(
             f"the converted model answers {differing} of {len(wanted)} questions otherwise than TensorFlow runs it; "
