@@ -70,20 +70,38 @@ def run(args: argparse.Namespace) -> None:
     task, toolchain = get_task(args.task or config.task), find_toolchain(config.toolchain, config.target)
     advisor = parse_policy(args.policy, task, toolchain, args.module)
     settings = settings_for_policy(getattr(advisor, "features", ()), task, config.compile)
-    told = {"with_heuristic_feature": args.policy == "default"}
+    with_heuristic = args.policy == "default"
     with scratch_directory() as folder:
         bitcode = find_bitcode(args.module, args.corpus, config, task, toolchain, folder)
-        seen = args.log_observations or args.log_format == "llvm"
         result = compile_under_advice(
-            toolchain, task, bitcode, advisor, settings, **told, record=seen, object_path=args.output
+            toolchain,
+            task,
+            bitcode,
+            advisor,
+            settings,
+            with_heuristic_feature=with_heuristic,
+            record=args.log_observations or args.log_format == "llvm",
+            object_path=args.output,
         )
         if args.log and args.log_format == "llvm":
             write_training_log(args.log, result, get_measure(config.compile.objective))
         elif args.log:
-            subject = args.module, file_sha256(bitcode), bitcode.read_bytes() if Path(args.module).is_file() else None
-            asked = task.name, *policy_identity(args.policy)
-            compiler = toolchain.name, toolchain.sha256, toolchain.target
-            write_episode(args.log, LoggedEpisode(*subject, *asked, *compiler, settings, **told, result=result))
+            policy, policy_sha256 = policy_identity(args.policy)
+            episode = LoggedEpisode(
+                module=args.module,
+                bitcode_sha256=file_sha256(bitcode),
+                bitcode=bitcode.read_bytes() if Path(args.module).is_file() else None,
+                task=task.name,
+                policy=policy,
+                policy_sha256=policy_sha256,
+                compiler=toolchain.name,
+                compiler_sha256=toolchain.sha256,
+                target=toolchain.target,
+                settings=settings,
+                with_heuristic_feature=with_heuristic,
+                result=result,
+            )
+            write_episode(args.log, episode)
     record: dict[str, Any] = {
         "module": args.module,
         "policy": args.policy,
