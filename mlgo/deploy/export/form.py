@@ -37,7 +37,12 @@ class Form(ABC):
     max_questions: ClassVar[int | None] = None
 
     def write(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """Replace a folder by a policy, always by the same bytes; the trace has types and shapes of the inputs."""
+        """Write a policy; the same policy gives the same bytes.
+
+        Args:
+            trace: recorded questions, at least their columns; has types and shapes of the inputs.
+            folder: replaced.
+        """
         write_folder(folder, lambda draft: self.save(policy, trace, draft))
 
     @abstractmethod
@@ -149,6 +154,8 @@ def check_form(
     """Ask an exported model all questions of a trace, and compare its decisions with the policy's.
 
     Args:
+        folder: what `Form.write` has written.
+        trace: questions, see `draw_questions`.
         progress: called with the number of questions that have been asked since the last call.
         selector: of this policy in a class of several, see `cpp.selector`.
     """
@@ -168,7 +175,12 @@ def check_form(
 
 
 def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:
-    """Compare decisions of a model, int64 or float32 [num_steps], with logits of its policy, [num_steps, ...]."""
+    """Compare an exported model's decisions with the policy's.
+
+    Args:
+        logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
+        decisions: of the model, int64 or float32 [num_steps].
+    """
     if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
         raise PolicyError("the policy's output is not a number; train it again")
     clear, wrong = actions.differing(logits, decisions)
@@ -192,7 +204,7 @@ class Harness:
     dtype: np.dtype  # of a decision
 
     def ask(self, questions: Mapping[str, np.ndarray], repeats: int = 1) -> tuple[np.ndarray, float]:
-        """Ask all questions one by one, ``repeats`` times.
+        """Ask all questions, by feature [num_steps] or [num_steps, num_columns], one by one, ``repeats`` times.
 
         Returns:
             int64 or float32 [num_steps], the decisions; and nanoseconds of processor time for one of them.

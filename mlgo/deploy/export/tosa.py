@@ -7,6 +7,10 @@ the policy and no others. Operators are written as in TOSA 1.0, as tosa-converte
 
 The arithmetic stands here no second time: policies compute with a `TosaGraph` as they do with ``numpy`` and
 ``keras.ops``, and each operation leaves a line.
+
+The check runs a module by NumPy, each operator as the specification of TOSA 1.0 defines it. It reads nothing but the
+text, and refuses what is not exactly as declared: an unknown operator, inputs of unequal rank where the specification
+asks for equal ones, a result of another type.
 """
 
 import re
@@ -140,7 +144,7 @@ class TosaGraph:
         return value if value.dtype == name else self.add("cast", [value], name, value.shape)
 
     def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
-
+        """The same numbers in another shape; one axis may be -1, what is left."""
         if -1 in shape:
             rest = prod(value.shape) // -prod(shape)
             shape = [rest if axis == -1 else axis for axis in shape]
@@ -149,24 +153,25 @@ class TosaGraph:
         return self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
 
     def swapaxes(self, value: "Tensor", one: int, other: int) -> "Tensor":
-
+        """Two axes in each other's place."""
         order = list(range(value.ndim))
         order[one], order[other] = other, one
         shape = [value.shape[axis] for axis in order]
         return self.add("transpose", [value], value.dtype, shape, f"perms = array<i32: {', '.join(map(str, order))}>")
 
     def matmul(self, rows: "Tensor", matrices: np.ndarray) -> "Tensor":
-
+        """Products of [num, rows, inputs] with a matrix each, [num, inputs, outputs]."""
         zero = self.constant(np.zeros(1, np.float32))
         shape = (*rows.shape[:-1], matrices.shape[-1])
         return self.add("matmul", [rows, self.constant(matrices), zero, zero], "float32", shape)
 
     def stack(self, values: Sequence["Tensor"], axis: int = -1) -> "Tensor":
+        """Tensors side by side along a new last axis."""
         assert axis == -1
         return self.concatenate([value[..., None] for value in values])
 
     def concatenate(self, values: Sequence[Any], axis: int = -1) -> "Tensor":
-
+        """Tensors side by side along the last axis."""
         assert axis == -1
         (like, *_) = [value for value in values if isinstance(value, Tensor)]
         parts = [one if isinstance(one, Tensor) else self.constant(np.asarray(one, like.dtype)) for one in values]
@@ -183,7 +188,7 @@ class TosaGraph:
         return value if value.shape == tuple(shape) else value + nothing
 
     def where(self, condition: Any, yes: Any, no: Any) -> "Tensor":
-
+        """One of two numbers at each place."""
         return self.elementwise("select", [condition, yes, no])
 
     def finite(self, value: "Tensor", other: np.float32) -> "Tensor":
@@ -202,23 +207,19 @@ class TosaGraph:
         return self.where(value > zeros, 1.0, self.where(zeros > value, -1.0, zeros))
 
     def maximum(self, value: "Tensor", least: float) -> "Tensor":
-
         return self.elementwise("maximum", [value, least])
 
     def minimum(self, value: "Tensor", most: float) -> "Tensor":
-
         return self.elementwise("minimum", [value, most])
 
     def clip(self, value: "Tensor", least: float, most: float) -> "Tensor":
-
         return self.maximum(self.minimum(value, most), least)
 
     def zeros_like(self, value: "Tensor") -> "Tensor":
-
         return self.constant(np.zeros(value.shape, value.dtype))
 
     def argmax(self, value: "Tensor", axis: int = -1) -> "Tensor":
-
+        """Place of the first of the largest numbers along the last axis."""
         assert axis == -1
         return self.add("argmax", [value], "int64", value.shape[:-1], f"axis = {value.ndim - 1} : i32")
 
