@@ -22,13 +22,13 @@ os.environ.update(
 from mlgo.base.config import merge, parse_config, read_yaml, write_settings
 from mlgo.errors import ConfigError
 from mlgo.base.files import file_sha256
+from mlgo.base.imports import TASKS, ImportGraph
 from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
 from mlgo.base.registry import PROBLEMS
 from mlgo.base.sealed import check_corpus
 from mlgo.host.tasks.ir2vec import keep_vocabulary
 from mlgo.host.tasks.task import get_task
-from scripts.lint_workflow import TASKS, ImportGraph
 
 
 configfile: "config/config.yaml"
