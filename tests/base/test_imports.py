@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from scripts.lint_workflow import TASKS, ImportGraph, with_imports
+from mlgo.base.imports import TASKS, ImportGraph
+from scripts.lint_workflow import with_imports
 from tests.conftest import REPOSITORY
 
 

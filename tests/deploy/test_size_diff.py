@@ -200,11 +200,14 @@ def test_what_cannot_be_compared(objects, compiled, folders, tmp_path):
     ("text", "before", "most"),
     [
         ("0.5%", 1000, 1005),
+        ("0.1%", 999, 999),  # 0.999 bytes are less than one
         ("1KiB", 5, 1029),
         ("1.5kB", 0, 1500),
         ("300", 700, 1000),
         ("2 B", 0, 2),
         ("1 MiB", 1, 1048577),
+        ("0%", 7, 7),
+        ("100%", 0, 0),
     ],
 )
 def test_limits_by_hand(text, before, most):

@@ -95,9 +95,6 @@ def policy_for(task, features, centre, scale, unit, hidden, groups=1):
     return Policy(task, Normalisation(features, *numbers), architecture, weights)
 
 
-QUICK = ("inline-size", "grouped")
-"""Of the cases, those that every run of the tests looks at."""
-
 CASES = {
     "inline-size": (
         policy_for("inline-size", FOUR, [0.1, -0.1, 0.6, 0.1], [0.7, 1.9, 1.4, 1.6], None, (8, 4)),

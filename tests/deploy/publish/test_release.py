@@ -103,9 +103,6 @@ def test_a_folder_of_policies(released, tmp_path):
         publish(released, released, "-o", tmp_path / "b.zip")
 
 
-OTHER_HASH = {"weights.npy": {"sha256": "0"}}
-
-
 @pytest.mark.parametrize(
     ("damage", "kind", "message"),
     [
@@ -121,11 +118,15 @@ OTHER_HASH = {"weights.npy": {"sha256": "0"}}
         (edit("parity.json", lambda one: one["cpp"].update(questions=0)), PolicyError, "its policy in 0 of 0"),
         (edit("parity.json", lambda one: one["cpp"].pop("mismatches")), PolicyError, "its policy in unknown"),
         (edit("policy.json", lambda one: one["provenance"].update(seed=1)), PolicyError, "made of another policy"),
-        (edit("card.json", lambda one: one["files"].pop("parity.json")), ArtifactError, "json is not in the card"),
         (
-            edit("card.json", lambda one: one["files"].update(OTHER_HASH)),
+            edit("card.json", lambda one: one["files"].pop("parity.json")),
             ArtifactError,
-            "has changed since card",
+            "parity.json is not in the card",
+        ),
+        (
+            edit("card.json", lambda one: one["files"]["weights.npy"].update(sha256="0")),
+            ArtifactError,
+            "weights.npy has changed since card.json",
         ),
         (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is no card"),
         (without_card, ArtifactError, "has no model card"),
@@ -133,7 +134,11 @@ OTHER_HASH = {"weights.npy": {"sha256": "0"}}
             (edit("card.json", lambda card, fact=fact: card.pop(fact)), ArtifactError, "is no card of this version")
             for fact in ("task", "gains", "trained", "corpus", "limits")
         ),
-        (edit("card.json", lambda one: one.update(gains=[{"answers": 1}])), ArtifactError, "no card of this version"),
+        (
+            edit("card.json", lambda one: one.update(gains=[{"answers": 1}])),
+            ArtifactError,
+            "is no card of this version",
+        ),
         (lambda one: one.rename(one.parent / "tree"), ArtifactError, "names no policy"),
     ],
 )
