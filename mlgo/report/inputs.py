@@ -16,8 +16,8 @@ from mlgo.compare.scores import SPLITS
 from mlgo.compare.trainings import read_policy_record
 from mlgo.errors import ArtifactError
 from mlgo.host.process import without_folders
+from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
 from mlgo.policy.stored import load_policy
-from mlgo.policy.vocabulary import Importance, permutation_importance, recorded_questions
 from mlgo.report.pages import Column, Table, count_column, text_column
 
 Facts = dict[str, str]

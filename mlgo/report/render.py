@@ -20,7 +20,7 @@ from mlgo.compare.trainings import Curve
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import Measure, get_measure
-from mlgo.policy.vocabulary import Importance
+from mlgo.policy.importance import Importance
 from mlgo.report.executed_page import executed_tables
 from mlgo.report.figures import LOG_TICKS, Bar, Series, central_range, chart, panels, to_html
 from mlgo.report.headline_page import headline_table

@@ -7,9 +7,9 @@ import pytest
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError
 from mlgo.policy.features import Normalisation
+from mlgo.policy.importance import permutation_importance, recorded_questions
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
-from mlgo.policy.vocabulary import permutation_importance, recorded_questions
 
 NAMES = ("sign", "ignored", "constant", "weak")
 

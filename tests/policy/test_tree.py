@@ -11,10 +11,10 @@ from mlgo.errors import ArtifactError, PolicyError
 from mlgo.evaluate.training import load_start
 from mlgo.host.actions import Observation
 from mlgo.policy.features import Unscaled
+from mlgo.policy.importance import permutation_importance
 from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
-from mlgo.policy.vocabulary import permutation_importance
 from tests.host.actions.cases import CASES, answers
 from tests.policy.conftest import edited, saved_twice
 
