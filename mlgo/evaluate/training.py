@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.config import CompileConfig, ReplayConfig
+from mlgo.base.config import CompileConfig
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules
 from mlgo.errors import PolicyError
@@ -27,7 +27,6 @@ from mlgo.objects.measures import get_measure
 from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
 from mlgo.policy.vocabulary import build_vocabulary
-from mlgo.pool.records import prune
 
 
 def load_start(folder: Path, baseline: Path) -> Policy:
@@ -77,13 +76,6 @@ def trace_of_languages(
     )
     features = {name: train[name].to_numpy() for name in vocabulary["feature"].to_pylist()}
     return left, build_vocabulary(features, len(vocabulary["quantiles"][0]))
-
-
-def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
-    """Folder of what compiles have shown, pruned to the configured size; None where the configuration turns it off."""
-    if config.enabled:
-        prune(folder, int(config.max_disk_gb * 1e9))
-    return folder if config.enabled else None
 
 
 def needed_copies(settings: CompileConfig, baseline: Path) -> Copies | None:

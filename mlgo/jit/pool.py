@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 from mlgo.base.config import LOCAL_WORKERS, CseConfig, ReplayConfig, Settings, WorkersConfig
 from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import ConfigError
-from mlgo.evaluate.training import known_compiles
 from mlgo.jit import JIT_CSE
 from mlgo.jit.cache import CachedCompiler, CompileCache
 from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import Decisions, Failed, Outcome, Outcomes
 from mlgo.pool import Hint, Pool, WorkerLost, open_pool
+from mlgo.pool.records import known_compiles
 
 Result = TypeVar("Result")
 

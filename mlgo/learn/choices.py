@@ -13,7 +13,6 @@ from mlgo.base.artifacts import provenance
 from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
-from mlgo.evaluate.training import known_compiles
 from mlgo.host.actions import ActionSpace
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
 from mlgo.jit.compiler import SuperPmiSpec
@@ -34,6 +33,7 @@ from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.context import TrainContext
 from mlgo.learn.cost import CompileCounts
 from mlgo.objects.measures import relative_reward
+from mlgo.pool.records import known_compiles
 
 
 class ChoiceContext(TrainContext[EligibleUnit]):

@@ -19,7 +19,6 @@ from mlgo.evaluate.baseline import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.episodes import Episode
 from mlgo.evaluate.training import (
     candidate_rewards,
-    known_compiles,
     load_start,
     needed_copies,
     sample_episodes,
@@ -42,6 +41,7 @@ from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import normalisation
+from mlgo.pool.records import known_compiles
 from mlgo.pool.tree_store import ReplayStore
 
 

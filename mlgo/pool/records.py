@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from mlgo.base.config import ReplayConfig
 from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, ProtocolError
 
@@ -222,6 +223,13 @@ def prune(root: Path, max_bytes: int) -> list[Path]:
         excess -= size
         deleted.append(path)
     return deleted
+
+
+def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
+    """Folder of what compiles have shown, pruned to the configured size; None where the configuration turns it off."""
+    if config.enabled:
+        prune(folder, int(config.max_disk_gb * 1e9))
+    return folder if config.enabled else None
 
 
 def current_keys(root: Path, suffix: str, read: Callable[[Path], Key | None]) -> list[Key]:
