@@ -23,7 +23,7 @@ from mlgo.pool.worker import Cancel, Raised
 Status = dict[str, Any]
 """Plain values that are shown to the user."""
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""
 
 _STOP_TIMEOUT_S = 5.0
@@ -130,11 +130,12 @@ class NestingWorker:
             raise WorkerReleased("all workers of this experiment have been released")
         if number != asking.next_number:
             await asking.early.setdefault(number, asyncio.Event()).wait()
-        doing = asyncio.ensure_future(getattr(self, method)(*args))  # tasks begin in the order of their making
+            if experiment not in self._experiments:
+                raise WorkerReleased("all workers of this experiment have been released")
         asking.next_number += 1
         if (following := asking.early.pop(asking.next_number, None)) is not None:
             following.set()
-        return await doing
+        return await getattr(self, method)(*args)  # begins at once, before the following one and before any `leave`
 
     async def leave(self, experiment: str) -> None:
         """Release all workers of an experiment."""

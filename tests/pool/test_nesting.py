@@ -213,6 +213,17 @@ def test_calls_of_an_experiment_are_done_in_the_order_of_their_numbers(nesting):
         ask(5, "cancel", "a", 5).result(LONG_S)
 
 
+def test_an_experiment_that_leaves_while_it_asks_for_a_worker_leaves_nothing_behind(nesting):
+    nesting.join("one", PROTOCOL, WorkerEnvironment.here(), {}, [asyncio.Event().wait()])
+
+    async def at_once():
+        created = nesting.worker.in_order("one", 0, "create", "a", pickle.dumps(make_square), None, "one")
+        await asyncio.gather(created, nesting.worker.leave("one"))
+
+    nesting.run(at_once())
+    assert (nesting.status()["experiments"], nesting.outstanding()) == ([], {})
+
+
 def test_a_worker_that_hangs_holds_up_nobody_else(leaves_nothing):
     """Also with a message on its way that it does not read."""
     with leaves_nothing(), Nesting(2) as nesting:
