@@ -84,14 +84,16 @@ class CompileCache:
     def outcomes(self, unit: str) -> Outcomes:
         """What is known; it grows with `add`, by this process or by others."""
         if unit not in self._known:
-            known = self._known[unit] = {}
+            known: Outcomes = {}
             if self.folder is not None:
                 path = self.folder / f"{_PREFIX}{unit}{_SUFFIX}"
-                self._files[unit] = RecordFile(
+                file = RecordFile(
                     path, _MAGIC, self.key, known.clear, lambda payload: merge(known, decode_outcomes(payload))
                 )
                 with contextlib.suppress(PermissionError):
-                    self._files[unit].read()
+                    file.read()
+                self._files[unit] = file
+            self._known[unit] = known  # not what was read of a damaged file
         return self._known[unit]
 
     def units(self) -> list[str]:

@@ -136,8 +136,10 @@ def test_a_writer_that_was_killed(tmp_path, stored):
 def test_damage_is_one_line(tmp_path, stored):
     whole = stored.read_bytes()
     stored.write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
-    with pytest.raises(ArtifactError, match=r"x\.choices is damaged at byte 0; delete it, it will be made anew"):
-        CompileCache(tmp_path, {}).outcomes("x")
+    cache = CompileCache(tmp_path, {})
+    for _ in range(2):
+        with pytest.raises(ArtifactError, match=r"x\.choices is damaged at byte 0; delete it, it will be made anew"):
+            cache.outcomes("x")
 
 
 def test_a_file_that_was_deleted_is_made_anew(tmp_path):
