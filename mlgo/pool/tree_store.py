@@ -337,9 +337,16 @@ class ReplayStore:
 
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
     """Cut growth into pieces of a size that is encoded at once."""
-    ends = np.cumsum([one.branch.observations.nbytes for one in growth])
-    for number in np.unique(ends // _PART_BYTES):
-        yield [one for one, end in zip(growth, ends, strict=True) if end // _PART_BYTES == number]
+    part: list[Growth] = []
+    num_bytes = 0
+    for one in growth:
+        part.append(one)
+        num_bytes += one.branch.observations.nbytes
+        if num_bytes >= _PART_BYTES:
+            yield part
+            part, num_bytes = [], 0
+    if part:
+        yield part
 
 
 def stores(root: Path) -> list[ReplayStore]:
