@@ -116,9 +116,9 @@ class LocalWorker:
         if self._process is not None:
             return False
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
-        descriptor, place = self._theirs.fileno(), self._place or WorkerEnvironment.here()
+        descriptor, place = self._theirs.fileno(), self._place
         program = (
-            f"import sys; sys.path[:] = {list(place.search)!r}; "
+            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
             f"from mlgo.pool.worker import serve; serve({descriptor}, {os.getpid()}, {self._core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
@@ -126,7 +126,10 @@ class LocalWorker:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self._process = subprocess.Popen(
-                [place.interpreter, "-c", program], stdin=subprocess.DEVNULL, pass_fds=[descriptor], cwd=place.folder
+                [place.interpreter if place else sys.executable, "-c", program],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[descriptor],
+                cwd=place.folder if place else None,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
