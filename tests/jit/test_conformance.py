@@ -217,7 +217,6 @@ def test_case_13_a_broken_line(double, pattern, text):
     ("faults", "num_starts"),
     [
         ([[1, 1, "replace", BROKEN[0]], [1, 2, "say", "[streaming] Done. Status=7\n"]], 3),
-        ([[1, 1, "say", "x" * 3_000_000]], 2),  # a line without end
         ([[1, 1, "hang", None]], 2),
     ],
 )
@@ -227,6 +226,12 @@ def test_case_13_and_17_a_fault_that_does_not_come_again(double, faults, num_sta
         metrics_of(client.compile(2, ()))
         metrics_of(client.compile(1, ()))
     assert target.num_starts == num_starts
+
+
+def test_case_13_a_line_without_end(double):
+    target = double(faults=[[1, 1, "say", "x" * 3_000_000]])
+    with target.client(max_restarts=0) as client:
+        assert client.compile(1, ()).kind == "protocol_error"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from mlgo.base.config import LOCAL_WORKERS
 from mlgo.pool import Hint, LocalBackend, Pool, WorkerLost, open_pool
 from mlgo.pool.local import SerialBackend
-from tests.conftest import all_end
+from tests.conftest import all_end, children
 from tests.pool.handlers import make_cancellable, make_dying_once, make_failing, make_misbehaving, make_square
 
 
@@ -134,11 +134,13 @@ def test_a_job_that_runs_is_ended_by_its_handler_and_the_worker_stays():
     with Pool(LocalBackend(make_cancellable), 1) as pool:
         answers = pool.map([0.0, 60.0, 0.0])
         assert next(answers) == (0, "done")
+        worker = children()
         time.sleep(0.3)  # the long one runs by now
         begin = time.monotonic()
         pool.cancel([1])
         assert list(answers) == [(2, "done")]
         assert time.monotonic() - begin < 30.0
+        assert children() == worker
         assert pool.num_lost == 0
 
 

@@ -244,6 +244,8 @@ def test_a_head_that_is_gone_is_said_after_a_while(monkeypatch):
         begin = time.monotonic()
         while time.monotonic() < begin + 0.6:
             assert inbox.take() == []  # there, however long nothing comes
+        time.sleep(0.6)
+        assert inbox.take() == []  # there, however long it was not asked
     begin = time.monotonic()
     with pytest.raises(WorkerError, match=r"the head of the Ray cluster at 127\.0\.0\.1:\d+ is gone"):
         while time.monotonic() < begin + WITHIN_S:
