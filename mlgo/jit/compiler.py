@@ -153,8 +153,13 @@ class JitCompiler(Closing):
     """Compiles methods one after another; see `ChoiceCompiler`."""
 
     def __init__(self, spec: SuperPmiSpec) -> None:
-        limits = ("request_timeout_s", "startup_timeout_s", "max_restarts")
-        self.client = SuperPmiClient(spec.superpmi, **{name: getattr(spec.settings, name) for name in limits})
+        settings = spec.settings
+        self.client = SuperPmiClient(
+            spec.superpmi,
+            request_timeout_s=settings.request_timeout_s,
+            startup_timeout_s=settings.startup_timeout_s,
+            max_restarts=settings.max_restarts,
+        )
 
     def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
         """See `ChoiceCompiler`. A score of 0 is a failure: nothing can be compared with it."""
@@ -191,7 +196,8 @@ _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
 class BatchRun(Closing):
     """Metrics of methods in the order of their collection; methods that fail are left out by SuperPMI.
 
-    A context manager and an iterator: one may stop early, and has what came before a failure.
+    A context manager and an iterator: one may stop early, and has what came before a failure. The process starts
+    with the first method that is asked for.
 
     Args:
         no_cse: eliminate nothing, by the hook, and tell all candidates with their features; else the JIT's own
