@@ -97,7 +97,10 @@ class SuperPmiClient(Closing):
         return outcome
 
     def close(self) -> int | None:
-        """End the process; the next request would start another. Gives its exit status, None when there was none."""
+        """End the process; the next request would start another. Safe to call again.
+
+        Gives its exit status, negative for a signal; None when there was none.
+        """
         process, self._process, self._names = self._process, None, ()
         return process.stop() if process else None
 

@@ -95,6 +95,8 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         min_viable: units with fewer viable candidates are passed over.
         max_candidates: so are those with more candidates; 16 in the first such environment, at most 64.
         stop_at_once: whether stopping is allowed before anything is chosen; it was not in the first such environment.
+        reward: how choices are rewarded.
+        render_mode: None, ``ansi`` or ``rgb_array``.
     """
 
     metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # noqa: RUF012

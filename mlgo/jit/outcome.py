@@ -119,8 +119,6 @@ class MethodMetrics:
         index: number of the method in the collection, from 1.
         code_bytes: size of the code.
         perf_score: static estimate of cost, weighted by block frequency; lower is better, no unit.
-        instruction_count: number of instructions.
-        allocated_bytes: hot and cold code as allocated.
         num_cse: how many common subexpressions were eliminated; the JIT skips those of `requested` that are not viable
             or do not exist.
         num_candidates: how many were found, viable or not.

@@ -183,7 +183,10 @@ class LineProcess:
         return self.kill()
 
     def stop(self) -> int:
-        """End the process: ask it to quit, then terminate it, then kill it; gives its exit status."""
+        """End the process: ask it to quit, then terminate it, then kill it. Further calls do nothing.
+
+        Gives its exit status, negative for a signal.
+        """
         if self.returncode is None:
             self.send("quit")
             self._stdin.close()

@@ -95,6 +95,9 @@ class WorkerEnvironment:
 class LocalWorker:
     """One process that runs one handler.
 
+    Attributes:
+        pipe: gives what `Runner.work_through` returns, and its end when the process has died.
+
     Args:
         make_handler: see `MakeHandler`, pickled.
         core: the process binds itself to this one, with `ANY_CORE` to one that nobody has claimed; with None it stays

@@ -64,6 +64,7 @@ class RayBackend(Backend):
         self._source: Any = None
         try:
             self._packed = pack(make_handler)
+            # A cancellation does not wait for its turn.
             self._actor = self._ray.remote(
                 num_cpus=1, max_restarts=0, max_task_retries=0, concurrency_groups={"now": 1}
             )(type("Worker", (RayWorker,), {"cancel": self._ray.method(concurrency_group="now")(RayWorker.cancel)}))

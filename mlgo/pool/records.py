@@ -83,6 +83,7 @@ class RecordFile:
     """One such file, and how far this process has read it.
 
     Args:
+        magic: 4 bytes that name format and version.
         key: what decides its content besides its name, as plain JSON values; it is written beside the file.
         forget: drops what was read: the file is another one, or damaged.
         take: is given each payload, in order; raises one of `MALFORMED`.
