@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from mlgo.corpus.store import Module
@@ -35,6 +36,19 @@ def test_a_policy_that_was_not_evaluated(mlgo, data):
     run = mlgo("explain", "--policy", data / "policies" / "bc-s7", "--data", data)
     assert (run.returncode, run.stdout) == (1, "")
     assert run.stderr.startswith("error: the evaluation holds no modules of bc-s7 on test; it holds: bc-s0 on test, ")
+    assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "options"),
+    [("evaluation/results.parquet", "policy", ()), ("corpus/modules.parquet", "project", ("--importance",))],
+)
+def test_a_table_without_one_of_its_columns(mlgo, data, table, column, options):
+    pq.write_table(pq.read_table(data / table).drop_columns(column), data / table)
+    run = mlgo("explain", "--policy", data / "policies" / "es-s0", "--data", data, *options)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"error: {data / table} ")
+    assert repr(column) in run.stderr
     assert run.stderr.count("\n") == 1
 
 

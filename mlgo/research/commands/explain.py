@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import Row, read_table
+from mlgo.base.artifacts import MODULES, RESULTS, Row, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, read_config, say
@@ -243,7 +243,8 @@ def add_parser(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print explanations or importances."""
     name = args.policy.resolve().name
-    table = read_table(args.data / ("corpus/modules.parquet" if args.importance else "evaluation/results.parquet"))
+    path, schema = ("corpus/modules.parquet", MODULES) if args.importance else ("evaluation/results.parquet", RESULTS)
+    table = read_table(args.data / path, schema)
     split = args.split or judged_split(pc.unique(table["split"]).to_pylist())
     if args.importance:
         folder, trace = args.policy.resolve().parent, args.data / "baseline" / "trace.parquet"
