@@ -235,14 +235,14 @@ def _axis(title: str, changes: Sequence[Values]) -> dict[str, Any]:
 
 def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
     """Score over the heuristic's, units from best to worst, one line per contender."""
-    series = []
+    series, shown = [], []
     for i, name in enumerate(_beside_the_heuristic(measured, split)):
         ratio, _, units = sorted_ratios(measured, name, split)
         x = (100.0 * (np.arange(len(ratio)) + 0.5) / max(1, len(ratio))).round(4)
         line = {"line": {"shape": "hvh", "width": 2.5, **style_of(i)}}
         series.append(Series(name, x, ratio.round(6), units, i, "%{text}: %{y:.4f}", line))
+        shown += [ratio] if name != NONE else []
     x_axis = {"title": f"{split} units, best first (%)", "range": [0, 100]}
-    shown = [sorted_ratios(measured, one.name, split)[0] for one in series if one.name != NONE]
     return chart(series, x_axis, _axis("score / heuristic's", shown), zero=(None, 1))
 
 

@@ -91,7 +91,8 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
         rows, shipped = _module_rows(home, split, measure, bootstrap)
     else:
         rows = _unit_rows(home, task, split, bootstrap)
-    check_seeds(home / "policies" / row.name for row in rows if len(row.contender.seeds) == 1)
+    policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)  # a policy has several rows
+    check_seeds(home / "policies" / policy for policy in policies)
     ships = {row.contender.learner: row.by("total") for row in shipped}
     by_learner: dict[str, list[ComparisonRow]] = {}
     for row in claims(rows):
