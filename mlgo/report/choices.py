@@ -126,9 +126,9 @@ def render_choices(
         task=JIT_CSE,
         split=split,
         cards=[
-            (TONES[one.verdict], f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}", unit_record(row))
+            (TONES[row.by("score").verdict], _sentence(row), unit_record(row))
             for row in claims(rows)
-            if row.split == split and (one := row.by("score"))
+            if row.split == split
         ],
         counts=counts,
         tables={
@@ -171,6 +171,11 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
     return RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
+
+
+def _sentence(row: ComparisonRow) -> str:
+    one = row.by("score")
+    return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
 
 
 def _interval(beside: Mapping[str, Any]) -> Gain:

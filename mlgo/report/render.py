@@ -246,10 +246,8 @@ def _standout_table(
 ) -> Table:
     """Some modules, each by its number and ratio."""
     unit, i = measure.words.unit, measured.index(name)
-    score, baseline = (
-        measured.scores[measure.name][i] - measure.offset,
-        measured.baseline[measure.name] - measure.offset,
-    )
+    score = measured.scores[measure.name][i] - measure.offset
+    baseline = measured.baseline[measure.name] - measure.offset
     questions, inlined = (measured.details[detail][i] for detail in ("num_questions", "num_inlined"))
     return Table(
         [

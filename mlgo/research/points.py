@@ -155,10 +155,14 @@ class Cost:
     @classmethod
     def of(cls, name: str, costs: Sequence[TrainingCost]) -> "Cost":
         """Sum of some trainings."""
-        evaluations, compiles, seconds, complete = zip(
-            *((one.evaluations, one.compiles, one.seconds, one.complete) for one in costs), strict=True
+        return cls(
+            name,
+            len(costs),
+            sum(one.evaluations for one in costs),
+            sum(one.compiles for one in costs),
+            round(sum(one.seconds for one in costs), 1),
+            all(one.complete for one in costs),
         )
-        return cls(name, len(costs), sum(evaluations), sum(compiles), round(sum(seconds), 1), all(complete))
 
     @property
     def saved(self) -> float | None:

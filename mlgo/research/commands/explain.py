@@ -148,12 +148,12 @@ def explain_regressions(
                 f"{one.module.key} has {result.score(objective):.0f} bytes under the policy, but the evaluation found "
                 f"{one.policy_bytes}: policy, compiler or settings have changed since; run the evaluate stage again"
             )
-    told = results
+    with_default = results  # the heuristic's answers to the same questions are among the features
     if quirks.default_hides_a_feature:
-        told = compiled([RecordedAdvisor(result.answers) for result in results], True)
+        with_default = compiled([RecordedAdvisor(result.answers) for result in results], True)
     departures = [
         _departures(task, policy, result, _columns(same)[quirks.default_slot])
-        for result, same in zip(results, told, strict=True)
+        for result, same in zip(results, with_default, strict=True)
     ]
     jobs = []
     for key, result, flips in zip(keys, results, departures, strict=True):
@@ -177,7 +177,10 @@ def explain_regressions(
 
 
 def _departures(task: Task, policy: Policy, result: CompileResult, default: np.ndarray) -> list[Departure]:
-    """The questions that policy and heuristic answer differently, equal ones as one, the policy's surest first."""
+    """The questions that policy and heuristic answer differently, equal ones as one, the policy's surest first.
+
+    ``default`` is what the heuristic would have answered to each question, int64 [num_questions].
+    """
     asked = result.questions()
     columns, contents, logit = _columns(result), _keys(task, result), policy.logits_for(asked.header)
     by_content: dict[bytes, list[int]] = {}
