@@ -48,7 +48,12 @@ _SENTENCES: dict[Verdict, str] = {
 
 
 def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> dict[str, Any]:
-    """All comparisons by split: counts of units, and a record of `unit_record` by contender."""
+    """All comparisons, nested; splits without units are left out.
+
+    Returns:
+        ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
+        "contenders": {"es-s0": {...}}, "projects": {}}}}``; a record is that of `unit_record`.
+    """
     splits = {
         split: {
             **unit_counts(measured, split),
@@ -61,7 +66,12 @@ def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> 
 
 
 def choice_metrics(rows: Sequence[ComparisonRow]) -> dict[str, dict[str, dict[str, float]]]:
-    """The few numbers to compare experiments by, by split and learner; what is not known is left out."""
+    """The few numbers to compare experiments by, by split and learner, over all its seeds. Below 1 is better.
+
+    Returns:
+        ``{"test": {"es": {"geomean": ..., "low": ..., "high": ..., "size_geomean": ..., "better": ..., "worse": ...,
+        "failed": ..., "headroom_share": ...}}}``; what is not known is left out.
+    """
     found: dict[str, dict[str, dict[str, float]]] = {}
     for row in claims(rows):
         record = unit_record(row)

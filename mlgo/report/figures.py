@@ -127,7 +127,7 @@ def central_range(values: Sequence[Values], centre: float = 0.0, least: float = 
 
 
 def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
-    """Gains with their intervals as bars, by panel and split, coloured by split."""
+    """Gains with their intervals as bars, by panel and split in the order of the splits, coloured by split."""
     labels = list(
         dict.fromkeys((split, name) for by in bars.values() for split, some in by.items() for name, *_ in some)
     )
@@ -177,7 +177,10 @@ def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
 
 
 def parallel(columns: Mapping[str, Sequence[Any]], coloured: str) -> go.Figure:
-    """Parallel coordinates: a line for each point through its values; words that differ become places of an axis."""
+    """Parallel coordinates: a line for each point through its values, which are given by title.
+
+    Words become places of an axis; those that are the same for all points are left out.
+    """
     figure, axes = go.Figure(layout=_layout(460)), []
     for name, values in columns.items():
         if all(isinstance(value, float) for value in values):

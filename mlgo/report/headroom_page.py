@@ -57,7 +57,7 @@ _TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
 
 
 def render_headroom(rows: Sequence[ComparisonRow], measure: str, settings: Mapping[str, Any]) -> str:
-    """The page as HTML, with the section ``headroom`` that the search ran with."""
+    """The page as HTML; ``settings`` are the section ``headroom`` of the configuration that the search ran with."""
     return render(
         "headroom.html.jinja",
         tables=_tables(rows),

@@ -68,7 +68,7 @@ _OF_ANSWER = {"projects": "num_projects", **tally_keys("", "items")}
 def headline_metrics(rows: Iterable[ComparisonRow], measure: str, shipped: Iterable[ComparisonRow] = ()) -> Metrics:
     """The few numbers to compare experiments by, by split and learner: over all its seeds, which may differ.
 
-    What ships comes first; of ``rows`` only whole splits and single languages are taken.
+    What ships comes first; of ``rows``, comparisons of modules, only whole splits and single languages are taken.
     """
     found = defaultdict[str, dict[str, Figures]](dict)
     for row in claims(shipped):
@@ -87,7 +87,8 @@ def headline_metrics(rows: Iterable[ComparisonRow], measure: str, shipped: Itera
 def metrics(rows: Iterable[ComparisonRow]) -> Metrics:
     """Metrics by split and contender, for example ``{"test": {"es-s0": {"text_geomean_gain_percent": 1.5, ...}}}``.
 
-    The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``.
+    The modules of one language stand under the contender's name with the language, ``"es-s0 c++"``; other parts of a
+    split are left out, and so is a gain without modules or an interval with fewer than two projects.
     """
     found = defaultdict[str, dict[str, Figures]](dict)
     for row in rows:

@@ -65,7 +65,11 @@ def bytes_of_kinds(row: RowView) -> dict[str, int]:
 
 
 def seen_by_program(shipped: pa.Table) -> dict[Key, float]:
-    """Share of each linked file's own code that training has seen, exactly or nearly; of those where it is known."""
+    """Share of each linked file's own code that training has seen, exactly or nearly; of those where it is known.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+    """
     rows = shipped.filter((pc.field("contender") == HEURISTIC) & ~pc.field("folded")).to_pylist()
     known = {(row["project"], row["program"]): found for row in rows if (found := bytes_of_kinds(row))}
     return {key: seen_share(found) for key, found in known.items() if found[UNSEEN] + found[NEAR] + found[EXACT]}
@@ -176,7 +180,11 @@ class Seen:
 
 
 def compare_seen(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Seen:
-    """Tell linked files apart by what training has seen of them."""
+    """Report linked files separately by what training has seen of them.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+    """
     few = unlike_trained(shipped)
     unlike = shipped_totals(measured_programs(few, policies), bootstrap) if few.num_rows else []
     return Seen(kind_rows(shipped, policies), seen_by_program(shipped), unlike)

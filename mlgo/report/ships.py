@@ -123,7 +123,11 @@ class Ships:
 
 
 def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
-    """Compare linked files under policies, and at other levels, with those under the heuristic."""
+    """Compare linked files under policies, and at other levels, with those under the heuristic.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES``.
+    """
     measured = with_best_known(measured_programs(shipped, [*policies, *ship_references(shipped)]), SEARCH)
     if (best := best_level(measured)) is not None:
         measured = measured.with_contender(BEST_LEVEL, best)

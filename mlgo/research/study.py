@@ -60,13 +60,13 @@ def read_asked(folder: Path) -> list[dict[str, Any]]:
 
 
 def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Trial]:
-    """What trials have come to, by the files of their trainings."""
+    """What trials have come to, by the files of their trainings; ``folder`` is as of `read_points`."""
     sweep = expand(values, asked)
     return trials_from_points(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
 
 
 def trials_from_points(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:
-    """What trials have come to, where their points are known."""
+    """What trials have come to, where their points are known; ``folder`` has ``policies``."""
     by_name, trials = {one.training.name: one for one in points}, []
     for settings, name in zip(asked, sweep.trials, strict=True):
         point, rewards = by_name[name], {}

@@ -156,7 +156,11 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[Row]:
 def study_record(
     settings: Settings, folder: Path, asked: Sequence[RowView], sweep: Sweep, points: Sequence[Point]
 ) -> Row:
-    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is."""
+    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
+
+    Args:
+        folder: with ``policies``.
+    """
     config, told = settings.section("sweep", SweepConfig), trials_from_points(folder, asked, sweep, points)
     by_name = {one.training.name: one for one in points}
     return {
