@@ -7,6 +7,8 @@ import pytest
 from mlgo.base.artifacts import SEARCH_COURSE, SHIPPED_SIZES
 from mlgo.report.policy_page import known_gains
 
+SEARCHED = [(0, 980), (8, 970)]
+
 
 def shipped(**totals: int | None) -> pa.Table:
     """The linked file of one project under some contenders, folded and not."""
@@ -38,7 +40,7 @@ def test_savings_of_modules_add_up():
 
 @pytest.mark.parametrize(
     ("steps", "totals"),
-    [([(0, 980)], {"heuristic": 1000}), ([(0, 980)], {"es-s0": 980, "heuristic": None}), ([], {"es-s0": 980})],
+    [(SEARCHED, {"heuristic": 1000}), (SEARCHED, {"es-s0": 980, "heuristic": None}), ([], {"es-s0": 980})],
 )
 def test_nothing_is_known_of_what_was_not_measured_or_searched(steps, totals):
     counts, gains = known_gains(course(a=steps), shipped(**{"heuristic": 1000, **totals}), "es-s0")

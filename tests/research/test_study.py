@@ -148,7 +148,10 @@ def test_without_optuna_one_message_says_what_to_install(monkeypatch):
         ({"ranges": {"es.start": {"choices": []}}}, "sweep.ranges.es.start.choices: list should have at least 1 item"),
         ({"ranges": {"es.stepsize": {"low": 0.1, "high": 1}}}, "sweep.ranges: unknown setting 'es.stepsize'"),
         ({"ranges": {"es.step_size": {"low": -0.1, "high": 1}}}, "es.step_size: input should be greater than 0"),
-        ({"ranges": {"ppo.epochs": {"low": 1, "high": 4}}}, "sweep.ranges: ppo.epochs is read by none of sweep.learn"),
+        (
+            {"ranges": {"ppo.epochs": {"low": 1, "high": 4}}},
+            "sweep.ranges: ppo.epochs is read by none of sweep.learners",
+        ),
         ({"ranges": {"train.seeds": {"choices": [[0]]}}}, "train.seeds cannot be swept"),
         ({"trials": 0}, "sweep.trials: input should be greater than or equal to 1, got 0"),
         ({"points": {"es.step_size": [0.1]}}, "a study takes sweep.ranges"),
