@@ -51,10 +51,10 @@ def main() -> None:
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.wheel is not None:
-        wheel = recipe.wheel.model_dump()
-        how = WheelBuild(toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.threads, **wheel)
+        cache = (shared / "zig-cache").absolute()
+        how = WheelBuild(toolchain.target, cache, num_threads=args.threads, wheel=recipe.wheel)
         with scratch_directory() as folder:
-            extraction = Extraction(args.project, recipe.license, front_end, folder, args.threads)
+            extraction = Extraction(args.project, recipe.license, front_end, args.threads)
             wheel_project(fetch_sources(recipe, shared / "sdists"), folder / "wheel", how, extraction)
             built = recipe.model_copy(update={"captured": str(folder / "wheel")})
             rows = captured_project(args.project, built, task, limits)

@@ -9,15 +9,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import Package, fetch_package, pin_package
-from mlgo.base.scratch import scratch_directory, shared_folder
+from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import read_build, without_probes
+from mlgo.corpus.capture.commands import recorded_steps
 from mlgo.corpus.capture.importers import KINDS, import_build
-from mlgo.corpus.capture.invocations import RECORDS, read_invocations, run_build
+from mlgo.corpus.capture.invocations import RECORDS, run_build
 from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
@@ -76,7 +75,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     status, root = 0, Path(os.path.normpath((args.root or Path()).absolute()))  # builds name folders without `..`
     if command:
         status = run_build(command, args.output)
-        build = without_probes(read_build(read_invocations(args.output / RECORDS), root))
+        build = without_probes(read_build(recorded_steps(args.output / RECORDS), root))
     else:
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
@@ -93,11 +92,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
     write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root)))
-    with (
-        scratch_directory() as folder,
-        tqdm(total=len(build.units) + len(build.modules), desc="bitcode", disable=None) as bar,
-    ):
-        return write_project(args.output, build, _extraction(args, _name(args), folder), bar.update), status
+    return write_project(args.output, build, _extraction(args, _name(args))), status
 
 
 def _capture_sdist(args: argparse.Namespace) -> Captured:
@@ -110,12 +105,9 @@ def _capture_sdist(args: argparse.Namespace) -> Captured:
         print(f"{package} has sha256 {package.sha256}", file=sys.stderr)
     shared = shared_folder()
     archive = fetch_package(package, shared / "sdists")
-    with scratch_directory() as folder:
-        extraction = _extraction(args, args.name or name, folder)
-        how = WheelBuild(
-            extraction.front_end.toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.jobs
-        )
-        return wheel_project(archive, args.output.absolute(), how, extraction)
+    extraction = _extraction(args, args.name or name)
+    how = WheelBuild(extraction.front_end.toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.jobs)
+    return wheel_project(archive, args.output.absolute(), how, extraction)
 
 
 def _options(text: str) -> tuple[str, ...]:
@@ -147,9 +139,7 @@ def _name(args: argparse.Namespace) -> str:
     return args.name or str(args.output.resolve().name)
 
 
-def _extraction(args: argparse.Namespace, name: str, folder: Path) -> Extraction:
+def _extraction(args: argparse.Namespace, name: str) -> Extraction:
     config, toolchain = configured(args)
-    cache = shared_folder() / "zig-cache"
-    return Extraction(
-        name, args.licence, FrontEnd(toolchain, config.compile, cache, get_task(config.task)), folder, args.jobs
-    )
+    front_end = FrontEnd(toolchain, config.compile, shared_folder() / "zig-cache", get_task(config.task))
+    return Extraction(name, args.licence, front_end, args.jobs)

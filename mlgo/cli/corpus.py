@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, say
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import Relink, read_build
+from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
 from mlgo.corpus.capture.llvm_corpora import Exporter
 from mlgo.corpus.capture.objects import Recompiler
@@ -35,9 +37,9 @@ from mlgo.corpus.store import (
     CAPTURED_NAME,
     OBJECTS_NAME,
     VERIFIED_NAME,
-    corpus_modules,
-    project_modules,
+    load_modules,
     table_of,
+    unpack_bitcode,
     unpack_corpus,
     unpack_project,
 )
@@ -123,10 +125,8 @@ def run_verify(args: argparse.Namespace) -> int:
         raise CorpusError(f"{args.project} was taken from bitcode, so there is no object of a build to compare with")
     if not chosen:
         raise CorpusError(f"{args.project} holds no module; every source of the project was left out")
-    with scratch_directory() as folder, tqdm(total=len(chosen), desc="compiled", disable=None) as bar:
-        cache = shared_folder() / "zig-cache"
-        recompiler = Recompiler(toolchain, config.compile.compile_timeout_s, cache, folder, args.jobs)
-        rows = list(recompiler.verify(chosen, bar.update))
+    recompiler = Recompiler(toolchain, config.compile.compile_timeout_s, shared_folder() / "zig-cache", args.jobs)
+    rows = list(tqdm(recompiler.verify(chosen), "compiled", len(chosen), disable=None))
     origin = provenance(compiler=toolchain.name, compiler_sha256=toolchain.sha256)
     write_rows(args.project / VERIFIED_NAME, rows, VERIFIED, origin)
     summary = summary_of(rows)
@@ -140,12 +140,14 @@ def run_export(args: argparse.Namespace) -> None:
         raise ConfigError("--split is for --corpus; a captured project has no splits")
     config, toolchain = configured(args)
     exporter = Exporter(toolchain, config.compile.optimization, config.compile.compile_timeout_s)
+    bitcode = shared_folder() / "bitcode"
     if args.corpus:
-        modules = corpus_modules(args.corpus, [args.split] if args.split else None)
+        modules = load_modules(args.corpus, splits=[args.split] if args.split else None)
+        files = unpack_bitcode(args.corpus, modules, bitcode)
     else:
-        modules = project_modules(args.project / CAPTURED_NAME)
-    with tqdm(desc="written", unit="module", disable=None) as bar:
-        count = exporter.write(args.output, modules, bar.update)
+        modules, files = unpack_project(args.project / CAPTURED_NAME, bitcode)
+    named = [(one.key if args.corpus else one.name, files[one.key]) for one in modules]
+    count = exporter.write(args.output, tqdm(named, "written", unit="module", disable=None))
     say(args, {"modules": count}, f"{count} modules in {args.output}")
 
 
@@ -160,7 +162,7 @@ def run_relink(args: argparse.Namespace) -> None:
     if not root or not (args.project / RECORDS).is_dir():
         raise CorpusError(f"{args.project} was not captured from a build that ran here; there is no link to do again")
     calls = read_invocations(args.project / RECORDS)
-    build = read_build(calls, Path(root))
+    build = read_build(chain.from_iterable(map(steps_of, calls)), Path(root))
     known = {program.row["program"] for program in subject.programs}
     build = replace(build, programs=tuple(one for one in build.programs if one.name in known))
     with (

@@ -70,21 +70,19 @@ def assemble_programs(
         programs: rows of ``artifacts.PROGRAMS_OF_PROJECT`` by project.
         manifest: what `assemble` made of the projects.
     """
-    splits = {row["project"]: row["split"] for row in manifest}
-    left_out: dict[str, set[str]] = {}
-    for row in manifest:
-        if row["skip_reason"].startswith(_DUPLICATE):
-            left_out.setdefault(row["project"], set()).add(row["module"])
+    skipped = {(row["project"], row["module"]): row["skip_reason"] for row in manifest}
+    duplicates = {
+        (project, source["module"]): {name: source[name] for name in ("module", "language", "bitcode_sha256")}
+        for project, sources in projects.items()
+        for source in sources
+        if skipped.get((project, source["module"]), "").startswith(_DUPLICATE)
+    }
     rows = []
-    for project, split in splits.items():
-        duplicates = {
-            source["module"]: {name: source[name] for name in ("module", "language", "bitcode_sha256")}
-            for source in projects[project]
-            if source["module"] in left_out.get(project, set())
-        }
+    for project, split in {row["project"]: row["split"] for row in manifest}.items():
         for program in programs[project].to_pylist():
-            names = {name: True for part in program["parts"] for name in part["modules"] if name in duplicates}
-            rows.append({**program, "split": split, "duplicates": [duplicates[name] for name in names]})
+            names = dict.fromkeys((project, name) for part in program["parts"] for name in part["modules"])
+            found = [duplicates[name] for name in names if name in duplicates]
+            rows.append({**program, "split": split, "duplicates": found})
     return rows
 
 

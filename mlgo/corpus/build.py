@@ -1,15 +1,13 @@
 """One project: from its recipe to its sources, rows with bitcode, and its linked files."""
 
 import errno
-import hashlib
 import lzma
 import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -35,6 +33,11 @@ class BuildLimits:
     seed: int  # root seed of the sampling
     num_threads: int  # compiles at a time
 
+    @property
+    def left_out(self) -> str:
+        """Why a source is none of those that are taken."""
+        return f"sampled: the project was cut to {self.max_modules} sources"
+
 
 def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[Row]:
     """A captured project's rows, under the name that it has in the corpus; see `build_project`."""
@@ -50,7 +53,7 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
     for row in table_rows(path, PROJECT, PROJECT.names):
         row |= {"project": project, "licence": recipe.license or row["licence"]}
         if row["module"] not in chosen:
-            row |= columns_without(f"sampled: the project was cut to {limits.max_modules} sources")
+            row |= columns_without(limits.left_out)
         rows.append(row)
     _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
     return sorted(rows, key=lambda row: str(row["module"]))
@@ -64,51 +67,43 @@ def build_project(
     cache_dir: Path,
 ) -> list[Row]:
     """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path."""
-
-    def row(unit: SourceGroup, source: str, skip_reason: str) -> Row:
-        named = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
-        return named | columns_without(skip_reason)
-
-    with scratch_directory() as folder, source_folder(recipe, cache_dir, folder) as root:
+    with scratch_directory() as folder:
+        root = source_folder(recipe, cache_dir, folder)
         write_generated_files(recipe, root)
         sources = find_sources(recipe, root)
         chosen = set(sample([source for _, source in sources], limits.max_modules, limits.seed, "corpus", project))
 
         def build(job: tuple[SourceGroup, str]) -> Row:
             unit, source = job
-            bitcode = folder / f"{hashlib.sha256(source.encode()).hexdigest()}.bc"
+            row = {"project": project, "module": source, "language": unit.language, "licence": recipe.license}
+            if source not in chosen:
+                return row | columns_without(limits.left_out)
             try:
-                compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
-                return row(unit, source, "") | columns_of(compiler, bitcode)
+                with scratch_directory() as own:
+                    compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, own / "module.bc")
+                    return row | columns_of(compiler, own / "module.bc")
             except CompileError as error:
-                return row(unit, source, f"{error.kind}: {str(error).replace(f'{root}/', '')}")
-            finally:
-                bitcode.unlink(missing_ok=True)
+                return row | columns_without(f"{error.kind}: {str(error).replace(f'{root}/', '')}")
 
         with ThreadPoolExecutor(limits.num_threads) as pool:
-            built = pool.map(build, [job for job in sources if job[1] in chosen])
-            progress = tqdm(built, project, len(chosen), unit="module", disable=None)
-            by_source = {row["module"]: row for row in progress}
-    left_out = f"sampled: the project was cut to {limits.max_modules} sources"
-    rows = [by_source.get(source) or row(unit, source, left_out) for unit, source in sources]
-    _check_failures(project, list(by_source.values()), limits)
+            rows = list(tqdm(pool.map(build, sources), project, len(sources), unit="module", disable=None))
+    _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
     return rows
 
 
-@contextmanager
-def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Iterator[Path]:
+def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Path:
     """Sources of a recipe in a new folder under ``folder``, without its generated files."""
     if recipe.captured is not None or recipe.wheel is not None:
         raise CorpusError(f"{recipe.name} is a captured build; its sources are compiled by mlgo capture alone")
     if recipe.path is not None:
-        yield copy_local(recipe, folder / "sources")
-    else:
-        yield unpack(fetch_sources(recipe, cache_dir), folder / "sources")
+        return copy_local(recipe, folder / "sources")
+    return unpack(fetch_sources(recipe, cache_dir), folder / "sources")
 
 
-def columns_of(compiler: FrontEnd, bitcode: Path) -> Row:
-    """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills."""
-    return columns_from(compiler, bitcode, ir_of(compiler, bitcode))
+def columns_of(compiler: FrontEnd, bitcode: Path, ir: bytes | None = None) -> Row:
+    """Columns of ``artifacts.PROJECT`` that a source's unoptimized bitcode fills; ``ir`` is it as text, if known."""
+    functions = hash_functions(ir_of(compiler, bitcode) if ir is None else ir)
+    return {"skip_reason": "", "bitcode": compiler.finished(bitcode), **functions._asdict()}
 
 
 def ir_of(compiler: FrontEnd, bitcode: Path) -> bytes:
@@ -119,18 +114,6 @@ def ir_of(compiler: FrontEnd, bitcode: Path) -> bytes:
         return text.read_bytes()
     finally:
         text.unlink(missing_ok=True)
-
-
-def columns_from(compiler: FrontEnd, bitcode: Path, ir: bytes) -> Row:
-    """As `columns_of`, of bitcode whose textual IR is there already."""
-    functions = hash_functions(ir)
-    return {
-        "skip_reason": "",
-        "bitcode": compiler.finished(bitcode),
-        "ir_sha256": functions.module_hash,
-        "function_hashes": functions.hashes,
-        "function_sizes": functions.sizes,
-    }
 
 
 def columns_without(skip_reason: str) -> Row:

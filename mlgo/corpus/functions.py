@@ -15,6 +15,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,13 +53,12 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _KEYS = np.random.default_rng(20_26).integers(0, 1 << 63, (2, SKETCH), np.uint64) | np.uint64(1)
 
 
-@dataclass(frozen=True)
-class FunctionBodies:
-    """All function bodies of a module."""
+class FunctionBodies(NamedTuple):
+    """All function bodies of a module: columns of ``artifacts.PROJECT``."""
 
-    module_hash: str  # hash of the whole IR without the module's name, hexadecimal
-    hashes: np.ndarray  # uint64 [num_functions], ascending
-    sizes: np.ndarray  # int32 [num_functions], instructions of each body, in the order of `hashes`
+    ir_sha256: str  # hash of the whole IR without the module's name, hexadecimal
+    function_hashes: np.ndarray  # uint64 [num_functions], ascending
+    function_sizes: np.ndarray  # int32 [num_functions], instructions of each body, in the order of the hashes
 
 
 @dataclass(frozen=True)

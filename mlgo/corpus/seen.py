@@ -3,6 +3,7 @@
 The bodies of projects are a table: name, exact hash and sketch of each.
 """
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import BODIES, SEEN, Row, provenance, read_provenance, read_table, write_table
+from mlgo.base.artifacts import BODIES, SEEN, Row, provenance, read_table, write_table
 from mlgo.base.files import content_hash
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
@@ -37,11 +38,8 @@ def project_bodies(
     """
     content = content_hash([VERSION, [(module.project, module.name, module.sha256) for module in modules]])
     path = kept / f"{content}.parquet"
-    try:
-        if read_provenance(path).get("content") == content:
-            return read_table(path, BODIES)
-    except ArtifactError:
-        pass
+    with contextlib.suppress(ArtifactError):
+        return read_table(path, BODIES)
     table = body_table(read_bodies(printer, [(one, bitcode[one.key]) for one in modules], num_threads))
     write_table(path, table, BODIES, provenance(content=content))
     return table

@@ -1,7 +1,7 @@
 """The corpus on disk: manifest, bitcode shards, and single bitcode files where a compiler can read them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -157,23 +157,6 @@ def unpack_rows(rows: Iterable[RowView], split: str, bitcode_dir: Path) -> tuple
                 write_bytes(files[module.key], row["bitcode"])
             modules.append(module)
     return modules, files
-
-
-def project_modules(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Names and files of a captured project's modules, in the order of its table; a few are in memory at a time."""
-    for row in table_rows(path, PROJECT, ["module", "skip_reason", "bitcode"]):
-        if not row["skip_reason"] and row["bitcode"] is not None:
-            yield row["module"], row["bitcode"]
-
-
-def corpus_modules(corpus_dir: Path, splits: Iterable[str] | None = None) -> Iterator[tuple[str, bytes]]:
-    """Keys and files of a corpus's modules, project by project; a few are in memory at a time."""
-    modules = load_modules(corpus_dir, splits=splits)
-    keys = {one.key for one in modules}
-    for project in dict.fromkeys(one.project for one in modules):
-        for name, data in project_modules(corpus_dir / "projects" / f"{project}.parquet"):
-            if f"{project}/{name}" in keys:
-                yield f"{project}/{name}", data
 
 
 def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:

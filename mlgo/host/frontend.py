@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
@@ -105,11 +105,25 @@ class FrontEnd:
         self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
     def _run(self, command: list[str], cwd: Path) -> None:
-        environment = zig_environment(self.cache_dir)
-        run = run_bounded(command, self.settings.compile_timeout_s, cwd=cwd, env=environment)
-        if run.returncode is None:
-            raise CompileTimeout(f"no end within {self.settings.compile_timeout_s:g} s")
-        if run.returncode != 0:
-            lines = run.stderr.splitlines() or [f"the compiler ended with status {run.returncode}"]
-            errors = [line for line in lines if "error:" in line] or lines[-1:]
-            raise CompilerExit(without_folders(errors[0][:300]))
+        run_compiler(command, self.settings.compile_timeout_s, cwd=cwd, env=zig_environment(self.cache_dir))
+
+
+def run_compiler(command: Sequence[str], timeout_s: float, **options: Any) -> str:
+    """Run a compiler to its end and return the last kilobytes of its stderr; ``options`` are those of `process.Child`.
+
+    Raises:
+        CompileError: it refuses, or is not done in time; the message holds the first error.
+    """
+    run = run_bounded(command, timeout_s, **options)
+    if run.returncode is None:
+        raise CompileTimeout(f"no end within {timeout_s:g} s")
+    if run.returncode != 0:
+        raise CompilerExit(without_folders(first_error(run.stderr, f"the compiler ended with status {run.returncode}")))
+    return run.stderr
+
+
+def first_error(stderr: str, default: str) -> str:
+    """The first error of what a compiler has said, else its last line, else the default; 300 characters at most."""
+    lines = stderr.splitlines() or [default]
+    errors = [line for line in lines if "error:" in line] or lines[-1:]
+    return errors[0][:300]

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, VERIFIED, read_table
-from mlgo.corpus.store import project_modules, unpack_project
+from mlgo.corpus.store import unpack_project
 from mlgo.host.linker import LinkedFile, measure_file
 from mlgo.host.module_file import generation_of
 from mlgo.host.toolchain import find_linker
@@ -162,7 +162,9 @@ def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, mlgo):
     assert (run.returncode, run.stdout) == (0, f"4 modules in {tmp_path}/corpus\n")
     run = mlgo("capture", "-o", tmp_path / "again", "--from", tmp_path / "corpus", "--json")
     assert json.loads(run.stdout)["modules"] == 4
-    before, again = (dict(project_modules(folder / "project.parquet")) for folder in (captured, tmp_path / "again"))
+    tables = (captured / "project.parquet", tmp_path / "again/project.parquet")
+    both = (unpack_project(table, tmp_path / "bitcode") for table in tables)
+    before, again = ({one.name: files[one.key].read_bytes() for one in modules} for modules, files in both)
     assert again == before
     run = mlgo("corpus", "verify", "--project", tmp_path / "again")
     assert (run.returncode, run.stderr.count("\n")) == (1, 1)

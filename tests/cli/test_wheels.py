@@ -15,11 +15,11 @@ import pytest
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.databases import shell_calls
 from mlgo.corpus.capture.invocations import read_invocations, tool_and_options
-from mlgo.corpus.capture.wheels import WheelBuild, wheel_project, without_random_names
+from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
 from mlgo.errors import CorpusError
 from mlgo.host.linker import LinkedFile
+from tests.corpus.capture.conftest import shell_steps
 
 EXTENSION = """\
 #include <Python.h>
@@ -171,10 +171,8 @@ def test_no_name_is_by_chance():
         "cc -DB -c a.c -o /w/tmp/t9/b.o",
         "c++ -shared -o m.so /w/tmp/t9/nb.o /w/tmp/t9/a.o /w/tmp/t9/b.o /w/tmp/q.o",
     ]
-    calls = [call for line in lines for call in shell_calls(line, Path("/w/source"))]
-    build = without_random_names(
-        read_build(calls, Path("/w/source")), [Path("/w/tmp/env-x7"), Path("/w/tmp/t9"), Path("/w")]
-    )
+    root, temporary = Path("/w/source"), [Path("/w/tmp/env-x7"), Path("/w/tmp/t9"), Path("/w")]
+    build = read_build(shell_steps(root, *lines), root, temporary)
     names = ("tmp/lib/nb.cpp", "a.c@tmp/a.o", "a.c@tmp/b.o")
     assert tuple(one.name for one in build.units) == names
     (program,) = build.programs

@@ -323,6 +323,5 @@ def test_captures_that_are_refused(captured, tmp_path):
 
 
 def test_a_captured_project_has_no_sources(captured, tmp_path):
-    refused = pytest.raises(CorpusError, match="thing is a captured build; its sources are compiled by mlgo capture")
-    with refused, source_folder(captured_recipe(captured), tmp_path / "cache", tmp_path):
-        pass
+    with pytest.raises(CorpusError, match="thing is a captured build; its sources are compiled by mlgo capture"):
+        source_folder(captured_recipe(captured), tmp_path / "cache", tmp_path)

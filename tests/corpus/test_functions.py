@@ -34,25 +34,26 @@ define void @second() {
 
 
 def body_hashes(ir: bytes) -> list[int]:
-    return hash_functions(ir).hashes.tolist()
+    return hash_functions(ir).function_hashes.tolist()
 
 
 def test_instructions_are_counted_by_hand():
     bodies = hash_functions(MODULE)
-    assert sorted(bodies.sizes.tolist()) == [1, 6]
-    assert bodies.hashes.dtype == np.uint64
-    assert bodies.sizes.dtype == np.int32
-    assert bodies.hashes.tolist() == sorted(bodies.hashes.tolist())
+    assert sorted(bodies.function_sizes.tolist()) == [1, 6]
+    assert bodies.function_hashes.dtype == np.uint64
+    assert bodies.function_sizes.dtype == np.int32
+    assert bodies.function_hashes.tolist() == sorted(bodies.function_hashes.tolist())
     alone = hash_functions(MODULE[MODULE.index(b"define void") :])
-    assert bodies.sizes.tolist()[bodies.hashes.tolist().index(alone.hashes[0])] == 1  # sizes are in hash order
+    sizes = dict(zip(bodies.function_hashes, bodies.function_sizes, strict=True))
+    assert sizes[alone.function_hashes[0]] == 1  # sizes are in hash order
     nothing = hash_functions(b"@x = global i32 0\n")
-    assert (len(nothing.hashes), len(nothing.sizes), len(nothing.module_hash)) == (0, 0, 64)
+    assert (len(nothing.function_hashes), len(nothing.function_sizes), len(nothing.ir_sha256)) == (0, 0, 64)
     lines = (
         b"define i32 @f(i32 %0) {\n  switch i32 %0, label %4 [\n    i32 1, label %2\n    i32 2, label %3\n  ]\n\n"
         b"2:                                                ; preds = %1\n  ret i32 5\n\n"
         b"3:\n  ret i32 6\n\n4:\n  ret i32 7\n}\n"
     )
-    assert hash_functions(lines).sizes.tolist() == [4]  # one switch, three ret
+    assert hash_functions(lines).function_sizes.tolist() == [4]  # one switch, three ret
 
 
 @pytest.mark.parametrize(
@@ -77,8 +78,8 @@ def test_numbering_does_not_matter_and_changes_do(old, new, same):
 
 def test_names_of_modules_are_not_hashed_but_all_else_is_and_so_are_names_of_functions():
     renamed = MODULE.replace(b"a.bc", b"b.bc").replace(b'"a.c"', b'"b.c"')
-    assert hash_functions(renamed).module_hash == hash_functions(MODULE).module_hash
-    assert hash_functions(MODULE.replace(b'c"a\\00"', b'c"b\\00"')).module_hash != hash_functions(MODULE).module_hash
+    assert hash_functions(renamed).ir_sha256 == hash_functions(MODULE).ir_sha256
+    assert hash_functions(MODULE.replace(b'c"a\\00"', b'c"b\\00"')).ir_sha256 != hash_functions(MODULE).ir_sha256
     ir = b"define void @f() {\n  call void @%b()\n  ret void\n}\n"
     assert body_hashes(ir % b"anon_open") != body_hashes(ir % b"anon_close")  # not as private constants are
 
@@ -108,13 +109,14 @@ def test_the_same_function_in_two_real_modules(hashes):
     static struct { int q; } box; int peek(void) { return box.q; }
     """
     alone, again, together = hashes(shared), hashes(shared), hashes(before + shared)
-    assert (alone.module_hash, alone.hashes.tolist()) == (again.module_hash, again.hashes.tolist())
-    assert len(alone.hashes) == 2
-    assert len(together.hashes) == 5
-    assert set(alone.hashes.tolist()) < set(together.hashes.tolist())
-    assert alone.module_hash != together.module_hash
+    assert (alone.ir_sha256, alone.function_hashes.tolist()) == (again.ir_sha256, again.function_hashes.tolist())
+    assert len(alone.function_hashes) == 2
+    assert len(together.function_hashes) == 5
+    assert set(alone.function_hashes.tolist()) < set(together.function_hashes.tolist())
+    assert alone.ir_sha256 != together.ir_sha256
     changed = hashes(shared.replace("41", "42"))
-    assert len(set(alone.hashes.tolist()) & set(changed.hashes.tolist())) == 1  # helper is the same, entry is not
+    helper = set(alone.function_hashes.tolist()) & set(changed.function_hashes.tolist())
+    assert len(helper) == 1  # it is the same, entry is not
 
 
 def test_numbered_template_types_do_not_matter(hashes):
@@ -122,7 +124,7 @@ def test_numbered_template_types_do_not_matter(hashes):
     use = "int entry(int x) { n::Box<short> s; s.a = x; s.b = 2; return s.sum() + (int)sizeof(n::Box<short>); }\n"
     noise = "long other(long x) { n::Box<long> l; l.a = x; l.b = 3; return l.sum(); }\n"
     alone, together = hashes(box + use, "c++"), hashes(box + noise + use, "c++")
-    assert set(alone.hashes.tolist()) < set(together.hashes.tolist())
+    assert set(alone.function_hashes.tolist()) < set(together.function_hashes.tolist())
 
 
 REGISTERS = [f"%{number}" for number in range(4)]

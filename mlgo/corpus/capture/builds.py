@@ -3,7 +3,7 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from itertools import count
@@ -69,59 +69,66 @@ class Build:
     notes: tuple[str, ...] = ()  # what a user should know of it, a line each
 
 
-def read_build(calls: Iterable[ToolInvocation | Step], root: Path) -> Build:
+def read_build(steps: Iterable[Step], root: Path, temporary: Sequence[Path] = ()) -> Build:
     """Put the steps of a build, in the order of time, together; names are relative to its root.
 
-    What is already known of a call may stand in its place. A file that is made again replaces what it was before, but
-    what was linked with it keeps it.
+    A file that is made again replaces what it was before, but what was linked with it keeps it. Names say ``tmp`` for
+    ``temporary`` folders, those with random or machine-specific names, the longest first: so they are the same in every
+    build.
     """
+
+    def name(path: Path) -> str:
+        text = as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
+        for folder in temporary:
+            text = text.replace(f"{folder}/", "tmp/")
+        return text
+
     compiles: list[CompileStep] = []
     held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it
     archives: set[Path] = set()
     links: dict[Path, tuple[LinkStep, list[tuple[Path, list[int]]]]] = {}
-    for call in calls:
-        for step in steps_of(call) if isinstance(call, ToolInvocation) else [call]:
-            if isinstance(step, CompileStep):
-                held[step.output] = [len(compiles)]
-                archives.discard(step.output)
-                compiles.append(step)
-            elif isinstance(step, ArchiveStep):
-                before = held.get(step.output, []) if step.output in archives else []
-                added = [number for member in step.members for number in held.get(member, [])]
-                again = {compiles[number].output for number in added}
-                held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
-                archives.add(step.output)
-            elif isinstance(step, ExtractStep):
-                for number in held.get(step.archive, []):
-                    held[step.folder / compiles[number].output.name] = [number]
-            elif step.kind == "relocatable":
-                held[step.output] = [number for path in step.inputs for number in held.get(path, [])]
-                archives.discard(step.output)
-            else:
-                links.pop(step.output, None)
-                inputs = [path for path in _with_libraries(step, archives) if path != step.output]
-                numbers = [list(held.get(original_archive(path, archives), [])) for path in inputs]
-                links[step.output] = step, list(zip(inputs, numbers, strict=True))
+    for step in steps:
+        if isinstance(step, CompileStep):
+            held[step.output] = [len(compiles)]
+            archives.discard(step.output)
+            compiles.append(step)
+        elif isinstance(step, ArchiveStep):
+            before = held.get(step.output, []) if step.output in archives else []
+            added = [number for member in step.members for number in held.get(member, [])]
+            again = {compiles[number].output for number in added}
+            held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
+            archives.add(step.output)
+        elif isinstance(step, ExtractStep):
+            for number in held.get(step.archive, []):
+                held[step.folder / compiles[number].output.name] = [number]
+        elif step.kind == "relocatable":
+            held[step.output] = [number for path in step.inputs for number in held.get(path, [])]
+            archives.discard(step.output)
+        else:
+            links.pop(step.output, None)
+            inputs = [path for path in _with_libraries(step, archives) if path != step.output]
+            numbers = [list(held.get(original_archive(path, archives), [])) for path in inputs]
+            links[step.output] = step, list(zip(inputs, numbers, strict=True))
     last = {one.output: number for number, one in enumerate(compiles)}
     linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
     wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
-    names = _names([compiles[number] for number in wanted], root)
+    names = _names([compiles[number] for number in wanted], name)
     by_number = dict(zip(wanted, names, strict=True))
     programs = [
         BuiltProgram(
-            relative(link.output, root),
+            name(link.output),
             link,
             tuple(
                 LinkPart(tuple(by_number[n] for n in numbers), _kind(path, link, archives))
                 for path, numbers in inputs
                 if numbers
             ),
-            tuple([relative(path, root) for path, numbers in inputs if not numbers]),
+            tuple([name(path) for path, numbers in inputs if not numbers]),
         )
         for link, inputs in links.values()
         if any(numbers for _, numbers in inputs) and not link.problem
     ]
-    left_out = {relative(link.output, root): link.problem for link, _ in links.values() if link.problem}
+    left_out = {name(link.output): link.problem for link, _ in links.values() if link.problem}
     return Build(tuple(BuildUnit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
 
 
@@ -135,11 +142,6 @@ def without_probes(build: Build) -> Build:
 
 def _is_product(output: Path) -> bool:
     return output.exists() and not any(part.startswith(_PROBES) for part in output.parts)
-
-
-def relative(path: Path, root: Path) -> str:
-    """A path as names have it: relative to the root, or in full where it lies elsewhere."""
-    return as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
 
 
 def as_text(name: str) -> str:
@@ -174,11 +176,10 @@ def _kind(path: Path, link: LinkStep, archives: set[Path]) -> Literal["object", 
     return "archive" if is_archive and not is_shared(path) else "object"
 
 
-def _names(compiles: Sequence[CompileStep], root: Path) -> list[str]:
-    sources = [relative(Path(os.path.normpath(one.folder / one.source)), root) for one in compiles]
+def _names(compiles: Sequence[CompileStep], name: Callable[[Path], str]) -> list[str]:
+    sources = [name(Path(os.path.normpath(one.folder / one.source))) for one in compiles]
     counts = Counter(sources)
-    objects = [relative(one.output, root) for one in compiles]
-    names = [f"{s}@{o}" if counts[s] > 1 else s for s, o in zip(sources, objects, strict=True)]
+    names = [f"{s}@{name(one.output)}" if counts[s] > 1 else s for s, one in zip(sources, compiles, strict=True)]
     return unique_names(names)  # one source, one object, compiled twice, and both were linked
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
+from mlgo.corpus.capture.invocations import ToolInvocation, read_invocations, tool_and_options
 from mlgo.host.command_line import DEPENDENCY_OPTIONS, LINK_OPTIONS, WITHOUT_CODE, by_option, linker_takes_value
 
 SOURCE_LANGUAGES = {
@@ -105,6 +105,12 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
         link = _link(call.folder, arguments, "a.out", through_compiler=False)
         steps = [link] if link.inputs else []
     yield from (replace(step, problem=call.problem) if call.problem else step for step in steps)
+
+
+def recorded_steps(records: Path) -> Iterator[Step]:
+    """Steps of the calls that wrappers have written, in the order of time."""
+    for call in read_invocations(records):
+        yield from steps_of(call)
 
 
 def expanded(call: ToolInvocation) -> list[str]:

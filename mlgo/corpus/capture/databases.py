@@ -12,6 +12,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
@@ -19,8 +20,8 @@ from pydantic import BaseModel, ValidationError
 
 from mlgo.base.files import write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
-from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, steps_of
-from mlgo.corpus.capture.invocations import Tool, ToolInvocation, tool_called
+from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, Step, steps_of
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
 from mlgo.errors import CorpusError
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
@@ -58,20 +59,21 @@ class Responses:
         return found, problem
 
 
-def read_database(path: Path, root: Path | None = None) -> list[ToolInvocation | CompileStep]:
-    """Calls of a compilation database or of bazel's action graph; what is already known to fail is a `CompileStep`."""
+def read_database(path: Path, root: Path | None = None) -> list[Step]:
+    """Steps of a compilation database or of bazel's action graph, in its order."""
     base = path.parent.absolute()
     folders = (base, (root or base).absolute())
     content = read_json_of_others(path)
     if isinstance(content, list):
         responses = Responses(folders, {})
-        return [one for number, entry in enumerate(content) for one in _entry_calls(path, number, entry, responses)]
+        return [one for number, entry in enumerate(content) for one in _entry_steps(path, number, entry, responses)]
     if isinstance(content, dict) and isinstance(content.get("actions"), list):
         actions = [one for one in content["actions"] if isinstance(one, Mapping) and _is_words(one.get("arguments"))]
         return [
-            call
+            step
             for one in actions
             for call in call_of(one["arguments"], folders[-1], Responses(folders, _param_files(one)))
+            for step in steps_of(call)
         ]
     raise CorpusError(f"{path} is neither a compilation database (a list) nor bazel's action graph (with actions)")
 
@@ -94,27 +96,24 @@ def read_json_as(path: Path, kind: type[_Model], what: str) -> _Model:
         raise CorpusError(f"{path} is no {what}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def shell_calls(text: str, folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
-    """Calls of tools in a line for a shell, such as ``cd sub && ccache cc -c a.c -o a.o``."""
-    for command, place in _shell_commands(text, folder):
-        yield from call_of(command, place, responses)
-
-
-def call_of(words: Sequence[str], folder: Path, responses: Responses | None = None) -> Iterator[ToolInvocation]:
+def call_of(words: Sequence[str], folder: Path, responses: Responses) -> Iterator[ToolInvocation]:
     """The call of a tool that a command is, if it is one; a compiler may stand behind ``ccache`` and the like."""
     for place, word in enumerate(words):
         tool = tool_called(Path(word).name)
         if tool is not None:
             arguments = tuple(words[place + 1 :])
-            contents, problem = (responses or Responses((folder,), {})).of(arguments, folder)
+            contents, problem = responses.of(arguments, folder)
             yield ToolInvocation(tool, shlex.join(words[: place + 1]), folder, arguments, contents, problem=problem)
             return
         if Path(word).name not in _PREFIXES and "=" not in word and not word.startswith("-"):
             return
 
 
-def _shell_commands(text: str, folder: Path) -> Iterator[tuple[list[str], Path]]:
-    """Commands of a line, with the folder of each; nothing where quotes do not end."""
+def shell_commands(text: str, folder: Path) -> Iterator[tuple[list[str], Path]]:
+    """Commands of a line for a shell, such as ``cd sub && ccache cc -c a.c -o a.o``, with the folder of each.
+
+    There are none where quotes do not end.
+    """
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -134,7 +133,7 @@ def _shell_commands(text: str, folder: Path) -> Iterator[tuple[list[str], Path]]
         command = []
 
 
-def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> Iterator[ToolInvocation | CompileStep]:
+def _entry_steps(path: Path, number: int, entry: Any, responses: Responses) -> Iterator[Step]:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("directory"), str):
         raise CorpusError(f"{path}: entry {number} has no directory")
     folder = responses.folders[0] / entry["directory"]
@@ -142,7 +141,7 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
     if _is_words(arguments):
         commands = [(arguments, folder)]
     elif isinstance(command, str):
-        commands = list(_shell_commands(command, folder))
+        commands = list(shell_commands(command, folder))
     else:
         raise CorpusError(f"{path}: entry {number} has neither arguments nor a command")
     calls = [call for words, place in commands for call in call_of(words, place, responses)]
@@ -152,7 +151,8 @@ def _entry_calls(path: Path, number: int, entry: Any, responses: Responses) -> I
         made = folder / (output if isinstance(output, str) else f"{Path(source).stem}.o")
         yield CompileStep(folder, source, language, (), made, problem=problem)
     else:
-        yield from calls
+        for call in calls:
+            yield from steps_of(call)
 
 
 def _is_words(found: object) -> TypeGuard[list[str]]:
@@ -183,7 +183,7 @@ def _param_files(action: Mapping[str, Any]) -> dict[str, str]:
 
 _API = Path(".cmake/api/v1")
 _QUERY = _API / "query/client-mlgo/codemodel-v2"
-_TOOLS: dict[str, Tool] = {"C": "cc", "CXX": "c++"}
+_TOOLS = {"C": "cc", "CXX": "c++"}
 _LIBRARY_ROLES = ("libraryPath", "libraries")
 
 
@@ -277,8 +277,8 @@ def read_cmake(folder: Path, root: Path | None = None) -> Build:
     notes = (f"of the configurations {', '.join(names)}, the first is taken",) if len(names) > 1 else ()
     targets = [_read(reply, one.jsonFile, _Target) for one in configuration.targets]
     source, build = Path(model.paths.source), Path(model.paths.build)
-    calls = _calls(targets, source, build, configuration.name)
-    return replace(read_build(calls, (root or source).absolute()), notes=notes)
+    steps = chain.from_iterable(map(steps_of, _calls(targets, source, build, configuration.name)))
+    return replace(read_build(steps, (root or source).absolute()), notes=notes)
 
 
 def _read(reply: Path, name: str, kind: type[_Model]) -> _Model:
@@ -298,7 +298,7 @@ def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration:
                     path = source / target.sources[number].path
                     objects[target.name].append(_object(target, path, source, build))
                     words = [*_options(group), "-c", str(path), "-o", str(objects[target.name][-1])]
-                    yield _call(_TOOLS.get(group.language, "cc"), words, build, responses)
+                    yield from call_of([_TOOLS.get(group.language, "cc"), *words], build, responses)
     made_here = {path for paths in objects.values() for path in paths}
     archives = {build / one.path for target in targets for one in target.artifacts}
 
@@ -314,12 +314,12 @@ def _calls(targets: Sequence[_Target], source: Path, build: Path, configuration:
         inputs = [*objects[target.name], *(path for path in others if path in made_here)]
         output = str(build / target.artifacts[0].path)
         if target.type == "STATIC_LIBRARY":
-            yield ToolInvocation("ar", "ar", build, ("rcs", output, *map(str, inputs)))
+            yield from call_of(["ar", "rcs", output, *map(str, inputs)], build, responses)
         elif target.type in ("EXECUTABLE", "SHARED_LIBRARY", "MODULE_LIBRARY"):
             shared = () if target.type == "EXECUTABLE" else ("-shared",)
             words = [*shared, *_link_words(target, "flags", build, archives), *map(str, inputs), "-o", output]
             words += [word for role in _LIBRARY_ROLES for word in _link_words(target, role, build, archives)]
-            yield _call(_TOOLS.get(target.link.language, "cc"), words, build, responses)
+            yield from call_of([_TOOLS.get(target.link.language, "cc"), *words], build, responses)
 
 
 def _object(target: _Target, path: Path, source: Path, build: Path) -> Path:
@@ -336,11 +336,6 @@ def _options(group: _CompileGroup) -> list[str]:
     for one in group.includes:
         words += ["-isystem", one.path] if one.isSystem else [f"-I{one.path}"]
     return words + [word for one in group.compileCommandFragments for word in _split(one.fragment)]
-
-
-def _call(tool: Tool, words: Sequence[str], folder: Path, responses: Responses) -> ToolInvocation:
-    contents, problem = responses.of(words, folder)
-    return ToolInvocation(tool, tool, folder, tuple(words), contents, problem=problem)
 
 
 def _link_words(target: _Target, role: str, build: Path, archives: set[Path]) -> Iterator[str]:

@@ -1,15 +1,14 @@
 """Everything that `mlgo capture --from` takes: what it is shows in its content, never in an option."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
-from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step, steps_of
+from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
 from mlgo.corpus.capture.databases import is_cmake, read_cmake, read_database
-from mlgo.corpus.capture.invocations import ToolInvocation
 from mlgo.corpus.capture.llvm_corpora import DESCRIPTION, read_llvm_corpus, unit_of_command
 from mlgo.errors import ConfigError, CorpusError, ObjectError
 from mlgo.objects import archives
@@ -47,7 +46,8 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     if is_cmake(path):
         return read_cmake(path, root)
     if is_database:
-        return read_build(_in_order(read_database(database, root)), (root or Path()).absolute())
+        # As a build could do them, one after another: ninja lists links before their archives.
+        return read_build(sorted(read_database(database, root), key=_turn), (root or Path()).absolute())
     modules = tuple(_units(path, tuple(options)))
     if not modules:
         raise CorpusError(f"{path} is none of these: {KINDS}")
@@ -55,16 +55,10 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     return Build((), (), modules=tuple(replace(one, name=name) for one, name in zip(modules, names, strict=True)))
 
 
-def _in_order(calls: Iterable[ToolInvocation | Step]) -> list[Step]:
-    """Steps of a database as a build could do them, one after another: ninja lists links before their archives."""
-    steps = [step for one in calls for step in (steps_of(one) if isinstance(one, ToolInvocation) else [one])]
-
-    def turn(step: Step) -> int:
-        if isinstance(step, LinkStep):
-            return 1 if step.kind == "relocatable" else 3
-        return 0 if isinstance(step, CompileStep) else 2
-
-    return sorted(steps, key=turn)
+def _turn(step: Step) -> int:
+    if isinstance(step, LinkStep):
+        return 1 if step.kind == "relocatable" else 3
+    return 0 if isinstance(step, CompileStep) else 2
 
 
 def _units(path: Path, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:

@@ -11,14 +11,13 @@ options around its bitcode, so a corpus that is read again gives the same bytes.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
 from mlgo.base.files import write_bytes, write_json
-from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
 from mlgo.corpus.capture.builds import as_text, free_name
 from mlgo.corpus.capture.databases import read_json_as
@@ -99,22 +98,19 @@ class Exporter:
     timeout_s: float  # deadline of a question to the compiler
     _commands: dict[tuple[str, ...], bytes] = field(default_factory=dict)  # by options of code generation
 
-    def write(
-        self, folder: Path, modules: Iterable[tuple[str, bytes]], done: Callable[[], object] = lambda: None
-    ) -> int:
+    def write(self, folder: Path, modules: Iterable[tuple[str, Path]]) -> int:
         """Write modules, given as name and file, to a new folder, and return their number; one is in memory at a time.
 
-        After each, ``done`` is called. Names may be absolute or hold ``..``; in the corpus they lie beneath the folder.
-        The description comes last, so a folder without one is not whole.
+        Names may be absolute or hold ``..``; in the corpus they lie beneath the folder. The description comes last, so
+        a folder without one is not whole.
         """
         if folder.is_dir() and any(folder.iterdir()):
             raise CorpusError(f"{folder} is not empty; name another folder")
         names, with_index, taken = [], 0, set[str]()
-        for name, data in modules:
+        for name, module in modules:
             beneath = [part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")]
             names.append(free_name("/".join(beneath) or "module", taken))
-            with_index += self._write_module(folder / names[-1], data)
-            done()
+            with_index += self._write_module(folder / names[-1], module)
         if not names:
             raise CorpusError("there is no module to export")
         if with_index not in (0, len(names)):
@@ -122,14 +118,13 @@ class Exporter:
         write_json(folder / DESCRIPTION, {"modules": names, "has_thinlto": bool(with_index)})
         return len(names)
 
-    def _write_module(self, path: Path, data: bytes) -> bool:
+    def _write_module(self, path: Path, module: Path) -> bool:
         """Write the files of a module; whether it has an index of ThinLTO."""
-        with scratch_directory() as scratch:
-            (scratch / "module.bc").write_bytes(data)
-            generation = generation_of(scratch / "module.bc")
+        generation = generation_of(module)
         if generation.options not in self._commands:
             self._commands[generation.options] = self._command(generation.options)
-        write_bytes(path.with_name(f"{path.name}.bc"), with_options(bitcode_of(data), generation.options))
+        bitcode = with_options(bitcode_of(module.read_bytes()), generation.options)
+        write_bytes(path.with_name(f"{path.name}.bc"), bitcode)
         write_bytes(path.with_name(f"{path.name}.cmd"), self._commands[generation.options])
         if generation.index:
             write_bytes(path.with_name(f"{path.name}.thinlto.bc"), generation.index)

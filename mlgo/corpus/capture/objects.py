@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +21,12 @@ from typing import Literal
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.frontend import first_error, run_compiler
 from mlgo.host.toolchain import Toolchain, zig_environment
 from mlgo.objects.elf import SHF_ALLOC, read_sections, section_name, text_size
 
@@ -172,19 +173,12 @@ class Recompiler:
     toolchain: Toolchain  # the configured clang
     timeout_s: float  # deadline of each step
     cache_dir: Path  # folder for zig's caches
-    folder: Path  # for files while they are in use
     num_threads: int  # compiles at a time
 
-    def verify(self, rows: Sequence[RowView], done: Callable[[], object] = lambda: None) -> Iterator[Row]:
+    def verify(self, rows: Sequence[RowView]) -> Iterator[Row]:
         """Rows of ``artifacts.VERIFIED`` for rows of ``artifacts.OBJECTS_OF_BUILD``, in their order."""
-
-        def one(row: RowView) -> Row:
-            found = self._verify(row)
-            done()
-            return found
-
         with ThreadPoolExecutor(self.num_threads) as pool:
-            yield from pool.map(one, rows)
+            yield from pool.map(self._verify, rows)
 
     def _verify(self, row: RowView) -> Row:
         names = ("project", "module", "compiler", "level", "text_bytes")
@@ -205,9 +199,8 @@ class Recompiler:
 
     def recompile(self, row: RowView) -> list[bytes]:
         """The object that a row's source becomes, by way of bitcode."""
-        stem = hashlib.sha256(row["module"].encode("utf-8", "surrogateescape")).hexdigest()
-        bitcode, result = self.folder / f"{stem}.bc", self.folder / f"{stem}.o"
-        try:
+        with scratch_directory() as folder:
+            bitcode, result = folder / "module.bc", folder / "module.o"
             words = self._front_end(row, result)
             *options, x, _, _ = words
             if x != "-x" or "-emit-obj" not in options:
@@ -222,27 +215,22 @@ class Recompiler:
                 self._run(row, [*level, "-c", str(result), "-o", str(result)], self._driver(row))
                 found.append(result.read_bytes())
             return found
-        finally:
-            bitcode.unlink(missing_ok=True)
-            result.unlink(missing_ok=True)
 
     def _front_end(self, row: RowView, output: Path) -> list[str]:
         """Arguments of clang's front end that the driver of the build makes of a row's options."""
-        found: list[str] = []
 
-        def ask(options: Sequence[str]) -> None:
+        def ask(options: Sequence[str]) -> list[str]:
             command = [*self._driver(row), *options, "-c", row["source"], "-o", str(output), "-###"]
             plan = driver_plan(command, self.timeout_s, cwd=row["folder"], env=zig_environment(self.cache_dir))
             words = front_end_words(plan)
             if words is None:
-                raise CompilerExit(as_text(_first_error(plan)))
-            found[:] = words[1:]
+                raise CompilerExit(as_text(first_error(plan, "the compiler ended without a word")))
+            return words[1:]
 
         same = self.is_same(row)
         options = (as_built if same else portable)(row["options"])
         level = () if same or not options.level else (options.level,)
-        without_unknown([*level, *options.front_end], ask)
-        return found
+        return without_unknown([*level, *options.front_end], ask)[1]
 
     def is_same(self, row: RowView) -> bool:
         """Whether the build's compiler is the configured one."""
@@ -258,13 +246,8 @@ class Recompiler:
         return [binary, *(["clang"] if self.toolchain.is_zig else []), *(["--driver-mode=g++"] if is_cxx else [])]
 
     def _run(self, row: RowView, arguments: Sequence[str], program: Sequence[str] = ()) -> str:
-        command = [*(program or self.toolchain.clang), *arguments]
-        run = run_bounded(command, self.timeout_s, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
-        if run.returncode is None:
-            raise CompileTimeout(f"no end within {self.timeout_s:g} s")
-        if run.returncode != 0:
-            raise CompilerExit(without_folders(_first_error(run.stderr)))
-        return run.stderr
+        command, environment = [*(program or self.toolchain.clang), *arguments], zig_environment(self.cache_dir)
+        return run_compiler(command, self.timeout_s, cwd=Path(row["folder"]), env=environment)
 
     def _reason(self, row: RowView) -> str:
         """Kind and text of the most likely reason why the sizes differ."""
@@ -278,7 +261,7 @@ class Recompiler:
         return "unknown: sizes differ, and no known reason was found"
 
     def _uses_the_time(self, row: RowView) -> bool:
-        *options, _, language, source = self._front_end(row, self.folder / "unused.o")
+        *options, _, language, source = self._front_end(row, Path("unused.o"))
         options = [option for option in options if option not in ("-emit-obj", f"-Werror={_DATE}")]
         try:
             said = self._run(row, [options[0], "-fsyntax-only", f"-W{_DATE}", *options[1:], "-x", language, source])
@@ -300,9 +283,3 @@ def _source_is_other(row: RowView) -> str:
     if profile is not None and not profile[1].is_file():
         return f"profile: {profile[1].name}, which {profile[0]} names, is no longer there"
     return ""
-
-
-def _first_error(stderr: str) -> str:
-    lines = stderr.splitlines()
-    errors = [line for line in lines if "error:" in line] or lines[-1:]
-    return errors[0][:300] if errors else "the compiler ended without a word"

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from mlgo.base.files import write_bytes
 from mlgo.corpus.build import ir_of
@@ -37,6 +38,8 @@ _ONLY_READ = ("-target", "--target", "--sysroot", "-isysroot", *PROFILES)
 """Further options that name a machine or a file to read, where the compiler is that of the build."""
 
 _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -99,13 +102,12 @@ def refuse_foreign_code(words: Sequence[str]) -> None:
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 
-def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], object]) -> list[str]:
-    """Try a compile, each time without the option that the compiler did not know, and return those it did know."""
+def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], _Result]) -> tuple[list[str], _Result]:
+    """Try a compile, each time without the option that the compiler did not know; those it did know, and the result."""
     rest = list(options)
     while True:
         try:
-            attempt(rest)
-            return rest
+            return rest, attempt(rest)
         except CompilerExit as error:
             unknown = _UNKNOWN.search(str(error))
             if unknown is None or unknown[1] not in rest:

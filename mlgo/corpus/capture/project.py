@@ -3,20 +3,20 @@
 Bitcode that is there already stays as it is if it is for the configured target and level. A module of another level is
 marked anew; one of another target is left out.
 
-While units are compiled, each few of them that are done are a file in ``parts/``. So a capture that was killed goes on
-where it was. A part counts only for the same units, of the same compiler, configuration and package, whose sources
-have the same size and time. Headers are not looked at.
+Each unit that is done is a file in ``parts/``, so a capture that was killed goes on where it was. Such a file counts
+only for the same unit, of the same compiler, configuration and package, whose source has the same size and time.
+Headers are not looked at.
 """
 
-import hashlib
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
+
+from tqdm import tqdm
 
 from mlgo.base.artifacts import (
     PROGRAMS_OF_PROJECT,
@@ -30,7 +30,8 @@ from mlgo.base.artifacts import (
 )
 from mlgo.base.files import content_hash, source_hash
 from mlgo.base.names import LANGUAGES
-from mlgo.corpus.build import columns_from, columns_of, columns_without, ir_of
+from mlgo.base.scratch import scratch_directory
+from mlgo.corpus.build import columns_of, columns_without, ir_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text
 from mlgo.corpus.capture.commands import CompileStep
@@ -52,7 +53,7 @@ _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 """Flag of modules that clang has made for an optimization in the link."""
 
 EDITED = "level"
-"""Key of a row, besides the columns of its table: the level that a module had before it was marked anew."""
+"""Key of a row, besides the columns of its table: the level that a module had before it was marked anew, else empty."""
 
 
 @dataclass(frozen=True)
@@ -62,23 +63,29 @@ class Extraction:
     project: str  # name in the corpus
     licence: str  # SPDX identifier, or empty
     front_end: FrontEnd  # compiles sources
-    folder: Path  # for files while they are in use
     num_threads: int  # compiles at a time
     # Folders with random names, which must not get into modules; the longest first.
     hidden: tuple[Path, ...] = ()
 
 
 def extract(
-    extraction: Extraction, units: Sequence[BuildUnit | BitcodeUnit], done: Callable[[], object] = lambda: None
+    extraction: Extraction, units: Sequence[BuildUnit | BitcodeUnit], parts: Path | None = None
 ) -> Iterator[Row]:
-    """Rows of ``artifacts.PROJECT``, in the order of units; a few of them are in memory at a time.
+    """Rows of ``artifacts.PROJECT``, with `EDITED`, in the order of units; a few of them are in memory at a time.
 
-    A unit that is no C or C++, whose source is gone, or that does not compile is a row with its reason.
+    A unit that is no C or C++, whose source is gone, or that does not compile is a row with its reason. With ``parts``,
+    rows that an earlier call has left in this folder are not made again.
     """
+    settings = _identity_of(extraction)
 
     def one(unit: BuildUnit | BitcodeUnit) -> Row:
-        row = _row(extraction, unit)
-        done()
+        if parts is None:
+            return _row(extraction, unit)
+        path = parts / f"{content_hash([settings, _identity(unit)])}.parquet"
+        row = _read_part(path)
+        if row is None:
+            row = _row(extraction, unit)
+            write_rows(path, [row], PROJECT, {EDITED: row[EDITED]})
         return row
 
     with ThreadPoolExecutor(extraction.num_threads) as pool:
@@ -90,28 +97,36 @@ def extract(
         yield from (future.result() for future in waiting)
 
 
+def _read_part(path: Path) -> Row | None:
+    """The row of a part; None if there is none, or it is damaged."""
+    try:
+        (row,) = read_table(path, PROJECT).to_pylist()
+        return {**row, EDITED: read_provenance(path)[EDITED]}
+    except (ArtifactError, KeyError, ValueError):
+        return None
+
+
 def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     if isinstance(unit, BuildUnit):
         language, folder, problem = unit.compile.language, unit.compile.folder, unit.compile.problem
     else:
         language, folder, problem = "", unit.piece.path.parent, unit.problem
     row = {"project": extraction.project, "module": unit.name, "language": language, "licence": extraction.licence}
-    name = hashlib.sha256(unit.name.encode("utf-8", "surrogateescape")).hexdigest()
-    bitcode = extraction.folder / f"{name}.bc"
+    row[EDITED] = ""
     try:
         if problem:
             raise CorpusError(problem)
-        if isinstance(unit, BuildUnit):
-            return row | _compiled(unit.compile, extraction, bitcode)
-        return row | _taken(unit, extraction, bitcode)
+        with scratch_directory() as scratch:
+            bitcode = scratch / "module.bc"
+            if isinstance(unit, BuildUnit):
+                return row | _compiled(unit.compile, extraction, bitcode)
+            return row | _taken(unit, extraction, bitcode)
     except CorpusError as error:
         reason = str(error)
     except ConfigError as error:
         reason = f"options: {error}"
     except CompileError as error:
         reason = f"{error.kind}: {str(error).replace(f'{folder}/', '')}"
-    finally:
-        bitcode.unlink(missing_ok=True)
     return row | columns_without(as_text(reason))
 
 
@@ -134,7 +149,7 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     def attempt(flags: list[str]) -> None:
         front_end.compile_to_bitcode(one.folder, one.language, flags, source, bitcode, profile)
 
-    known = without_unknown([*options.front_end, *hiding], attempt)
+    known, _ = without_unknown([*options.front_end, *hiding], attempt)
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
@@ -168,12 +183,13 @@ def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
         ) from error
     language, level = language_of(ir), level_of(ir)
     _check_taken(front_end, triple_of(bitcode.read_bytes()), language, level, bool(index), ir)
-    edited = {}
+    edited = ""
     if not is_of_level(level, wanted):
         mark_anew(front_end, ir, wanted, bitcode)
-        ir, edited = ir_of(front_end, bitcode), {EDITED: level}
-    columns = columns_from(front_end, bitcode, ir)
-    return {"language": language} | columns | edited | {"bitcode": with_options(columns["bitcode"], options, index)}
+        ir, edited = ir_of(front_end, bitcode), level
+    columns = columns_of(front_end, bitcode, ir)
+    columns["bitcode"] = with_options(columns["bitcode"], options, index)
+    return {**columns, "language": language, EDITED: edited}
 
 
 def _check_taken(front_end: FrontEnd, triple: str, language: str, level: str, has_index: bool, ir: bytes) -> None:
@@ -193,7 +209,6 @@ def _check_taken(front_end: FrontEnd, triple: str, language: str, level: str, ha
 
 
 _PARTS = "parts"
-_ROWS_OF_A_PART = 16
 _ROWS_OF_A_GROUP, _BYTES_OF_A_GROUP = 128, 8 << 20
 """Row groups of the table: so few that their list is read in milliseconds, so small that one of them is, too."""
 
@@ -209,9 +224,7 @@ class Captured:
     edited: dict[str, int]  # number of modules that had another level, by level
 
 
-def write_project(
-    folder: Path, build: Build, extraction: Extraction, done: Callable[[], object] = lambda: None
-) -> Captured:
+def write_project(folder: Path, build: Build, extraction: Extraction) -> Captured:
     """Compile the units of a build to bitcode and write its tables, programs last.
 
     What a run before this one had done when it was killed is not compiled again.
@@ -223,12 +236,13 @@ def write_project(
         task=extraction.front_end.task.name if extraction.front_end.task else "",
         optimization=extraction.front_end.settings.optimization,
     )
+    units: list[BuildUnit | BitcodeUnit] = [*build.units, *build.modules]
     modules, skipped, edited = 0, dict[str, str](), Counter[str]()
     writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
-    for some in _groups(_parts(folder / _PARTS, [*build.units, *build.modules], extraction, done)):
+    for some in _groups(tqdm(extract(extraction, units, folder / _PARTS), "bitcode", len(units), disable=None)):
         writer.write({name: [row[name] for row in some] for name in PROJECT.names})
         modules += sum(not row["skip_reason"] for row in some)
-        edited.update(row[EDITED] for row in some if EDITED in row)
+        edited.update(row[EDITED] for row in some if row[EDITED])
         skipped |= {row["module"]: row["skip_reason"] for row in some if row["skip_reason"]}
     writer.close()
     shutil.rmtree(folder / _PARTS, ignore_errors=True)
@@ -237,45 +251,13 @@ def write_project(
     return Captured(modules, skipped, len(programs), dict(build.left_out), dict(edited))
 
 
-def _parts(
-    folder: Path, units: Sequence[BuildUnit | BitcodeUnit], extraction: Extraction, done: Callable[[], object]
-) -> Iterator[list[Row]]:
-    """Rows of all units in order, a few at a time; those in the folder are read, others compiled and put there."""
-    some = [units[at : at + _ROWS_OF_A_PART] for at in range(0, len(units), _ROWS_OF_A_PART)]
-    front_end = extraction.front_end
-    toolchain, task = front_end.toolchain, front_end.task
-    names = [extraction.project, extraction.licence, *map(str, extraction.hidden)]
-    compiler = [toolchain.sha256, toolchain.target, task.name if task else ""]
-    common = [names, compiler, front_end.settings.model_dump(mode="json"), source_hash()]
-    paths = [
-        folder / f"{number:06d}-{content_hash([common, *map(_identity, part)])}.parquet"
-        for number, part in enumerate(some)
-    ]
-    there = {path for path in paths if path.exists()}
-    missing = [unit for path, part in zip(paths, some, strict=True) if path not in there for unit in part]
-    rows = extract(extraction, missing, done)
-    for path, part in zip(paths, some, strict=True):
-        if path in there and (found := _read_part(path, len(part))) is not None:
-            for _ in part:
-                done()
-        else:
-            found = list(islice(rows, len(part)) if path not in there else extract(extraction, part, done))
-            write_rows(
-                path,
-                [{name: row[name] for name in PROJECT.names} for row in found],
-                PROJECT,
-                {EDITED: [row.get(EDITED, "") for row in found]},
-            )
-        yield found
-
-
-def _groups(parts: Iterable[list[Row]]) -> Iterator[list[Row]]:
-    """The same rows, as many at a time as make a row group."""
+def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """The rows, as many at a time as make a row group."""
     held: list[Row] = []
     num_bytes = 0
-    for part in parts:
-        held += part
-        num_bytes += sum(len(row["bitcode"] or b"") for row in part)
+    for row in rows:
+        held.append(row)
+        num_bytes += len(row["bitcode"] or b"")
         if len(held) >= _ROWS_OF_A_GROUP or num_bytes >= _BYTES_OF_A_GROUP:
             yield held
             held, num_bytes = [], 0
@@ -283,30 +265,24 @@ def _groups(parts: Iterable[list[Row]]) -> Iterator[list[Row]]:
         yield held
 
 
-def _read_part(path: Path, length: int) -> list[Row] | None:
-    """Rows of a part; None if it is damaged."""
-    try:
-        rows = read_table(path, PROJECT).to_pylist()
-        levels = read_provenance(path)[EDITED]
-    except (ArtifactError, KeyError):
-        return None
-    if len(rows) != length or len(levels) != length:
-        return None
-    return [row | ({EDITED: level} if level else {}) for row, level in zip(rows, levels, strict=True)]
+def _identity_of(extraction: Extraction) -> list[object]:
+    """Settings that decide what units become."""
+    front_end = extraction.front_end
+    toolchain, task = front_end.toolchain, front_end.task
+    names = [extraction.project, extraction.licence, *map(str, extraction.hidden)]
+    compiler = [toolchain.sha256, toolchain.target, task.name if task else ""]
+    return [names, compiler, front_end.settings.model_dump(mode="json"), source_hash()]
 
 
 def _identity(unit: BuildUnit | BitcodeUnit) -> list[object]:
-    """Content of a unit that decides what it becomes."""
+    """A unit in words, and the states of its files."""
     if isinstance(unit, BuildUnit):
-        one = unit.compile
-        words = [str(one.folder), one.source, one.language, one.problem, *one.options]
-        return [unit.name, words, _stamp(one.folder / one.source)]
-    piece, index = unit.piece, unit.index
-    words = [str(piece.path), str(piece.offset), str(piece.size), unit.problem, *unit.options]
-    return [unit.name, words, _stamp(piece.path), _stamp(index.path) if index else None]
+        return [repr(unit), _stamp(unit.compile.folder / unit.compile.source)]
+    return [repr(unit), *(_stamp(piece.path) for piece in (unit.piece, unit.index) if piece)]
 
 
 def _stamp(path: Path) -> list[int] | None:
+    """Size and time of a file; None if it is not there."""
     try:
         status = path.stat()
     except (OSError, ValueError):

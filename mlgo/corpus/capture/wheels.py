@@ -21,9 +21,11 @@ from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack
 from mlgo.corpus.capture.builds import Build, BuiltProgram, read_build, without_probes
-from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tools
+from mlgo.corpus.capture.commands import recorded_steps
+from mlgo.corpus.capture.invocations import RECORDS, wrap_tools
 from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
+from mlgo.corpus.recipe import Wheel
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import CorpusError, ObjectError
 from mlgo.host.process import run_bounded, without_folders
@@ -51,9 +53,7 @@ class WheelBuild:
     cache_dir: Path  # folder for zig's caches of what all builds share, such as its C++ library
     timeout_s: float = 1800.0  # deadline of the build
     num_threads: int = 1  # compiles at a time, where the project's build can do several
-    requirements: Sequence[str] = ()  # pins of what builds it, such as `cython==3.1.4`
-    environment: Mapping[str, str] = field(default_factory=dict)  # further variables
-    settings: Mapping[str, str] = field(default_factory=dict)  # further settings for the project's build system
+    wheel: Wheel = field(default_factory=Wheel)  # what its recipe says of the build
 
 
 def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extraction) -> Captured:
@@ -79,7 +79,7 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
     environment = wrap_tools(folder, _environment(folder, how, commands), commands)
     (folder / RECORDS).mkdir(exist_ok=True)
     log = folder / "build.log"
-    settings = dict(how.settings)
+    settings = dict(how.wheel.settings)
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
         settings.setdefault("build-dir", str(source / "build"))
     given = [f"--config-settings={name}={value}" for name, value in settings.items()]
@@ -90,31 +90,9 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
     if run.returncode != 0:
         reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
-    build = without_probes(read_build(read_invocations(folder / RECORDS), source.absolute()))
-    named = without_random_names(build, temporary_folders(source.absolute(), folder.absolute()))
-    return installed(named, sorted((folder / "wheel").glob("*.whl"))[0], folder)
-
-
-def without_random_names(build: Build, folders: Sequence[Path]) -> Build:
-    """The build with names that are the same in every build of it."""
-
-    def name(given: str) -> str:
-        for folder in folders:
-            given = given.replace(f"{folder}/", "tmp/")
-        return given
-
-    units = tuple(replace(one, name=name(one.name)) for one in build.units)
-    programs = tuple(
-        replace(
-            one,
-            name=name(one.name),
-            parts=tuple(replace(part, units=tuple(map(name, part.units))) for part in one.parts),
-            foreign=tuple(map(name, one.foreign)),
-        )
-        for one in build.programs
-    )
-    left_out = {name(given): reason for given, reason in build.left_out.items()}
-    return replace(build, units=units, programs=programs, left_out=left_out)
+    source, temporary = source.absolute(), temporary_folders(source.absolute(), folder.absolute())
+    build = without_probes(read_build(recorded_steps(folder / RECORDS), source, temporary))
+    return installed(build, sorted((folder / "wheel").glob("*.whl"))[0], folder)
 
 
 def installed(build: Build, wheel: Path, folder: Path) -> Build:
@@ -170,7 +148,7 @@ def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
         script.chmod(0o755)
     constraints = folder / "constraints.txt"
-    constraints.write_text("".join(f"{requirement}\n" for requirement in how.requirements))
+    constraints.write_text("".join(f"{requirement}\n" for requirement in how.wheel.requirements))
     inherited = {name: value for name, value in zig_environment(how.cache_dir).items() if name != "PYTHONPATH"}
     return inherited | {
         "CC": shlex.join(commands["cc"]),
@@ -183,7 +161,7 @@ def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[
         "ZIG_LOCAL_CACHE_DIR": str(folder / "tmp" / "zig"),
         "CMAKE_BUILD_PARALLEL_LEVEL": str(how.num_threads),
         "MAKEFLAGS": f"-j{how.num_threads}",
-        **how.environment,
+        **how.wheel.environment,
     }
 
 

@@ -1,6 +1,19 @@
-"""Corpora in the layout of LLVM's tools and replies of CMake's file API, as others write them."""
+"""Lines for a shell, corpora in the layout of LLVM's tools and replies of CMake's file API, as others write them."""
 
 import json
+
+from mlgo.corpus.capture.commands import steps_of
+from mlgo.corpus.capture.databases import Responses, call_of, shell_commands
+
+
+def shell_calls(line, folder):
+    """Calls of tools in a line for a shell."""
+    commands = shell_commands(line, folder)
+    return [call for words, place in commands for call in call_of(words, place, Responses((folder,), {}))]
+
+
+def shell_steps(folder, *lines):
+    return [step for line in lines for call in shell_calls(line, folder) for step in steps_of(call)]
 
 
 def write_llvm_corpus(folder, modules, override=None):

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.databases import shell_calls
+from tests.corpus.capture.conftest import shell_steps
 
 ROOT = Path("/build")
 
 
 def build(*lines):
-    return read_build([call for line in lines for call in shell_calls(line, ROOT)], ROOT)
+    return read_build(shell_steps(ROOT, *lines), ROOT)
 
 
 def parts(program):
@@ -66,8 +66,7 @@ def test_an_archive_that_was_installed_is_that_of_the_build(tmp_path):
         (tmp_path / name).write_text("different" if name.startswith("other") else "an archive")
 
     def program(link):
-        calls = [call for line in lines for call in shell_calls(line, tmp_path / "made")]
-        return read_build([*calls, *shell_calls(link, tmp_path / "made")], tmp_path).programs[0]
+        return read_build(shell_steps(tmp_path / "made", *lines, link), tmp_path).programs[0]
 
     both = [("object", ("made/main.c",)), ("archive", ("made/a.c",))]
     assert parts(program("cc main.o ../installed/libx.a -o prog")) == both

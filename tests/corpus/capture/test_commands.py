@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, LinkStep, steps_of
-from mlgo.corpus.capture.databases import shell_calls
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
+from tests.corpus.capture.conftest import shell_calls, shell_steps
 
 FOLDER = Path("/build")
 
 
 def steps(line):
-    return [step for call in shell_calls(line, FOLDER) for step in steps_of(call)]
+    return shell_steps(FOLDER, line)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from mlgo.corpus.capture.builds import read_build, without_probes
+from mlgo.corpus.capture.commands import recorded_steps
 from mlgo.corpus.capture.invocations import read_invocations, run_build
 from mlgo.errors import ArtifactError, ConfigError
 
@@ -39,7 +40,7 @@ def project(tmp_path):
 
 
 def captured(project, output):
-    return without_probes(read_build(read_invocations(output / "records"), project))
+    return without_probes(read_build(recorded_steps(output / "records"), project))
 
 
 @needs

@@ -12,7 +12,7 @@ from mlgo.corpus.build import columns_without
 from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.llvm_corpora import Exporter, read_llvm_corpus, split_command, unit_of_command
 from mlgo.corpus.capture.project import Extraction, extract
-from mlgo.corpus.store import project_modules
+from mlgo.corpus.store import unpack_project
 from mlgo.errors import CorpusError
 from mlgo.host.module_file import with_options
 from mlgo.host.session import compile_plain
@@ -81,9 +81,11 @@ def exporter(toolchain):
 
 
 @pytest.fixture
-def files(bitcode):
-    data = bitcode(TEXT).read_bytes()
-    return {"plain.c": data, "sub/options.c": with_options(data, ["-ffunction-sections", "-fno-pic"])}
+def files(bitcode, tmp_path):
+    plain = bitcode(TEXT)
+    options = tmp_path / "options.bc"
+    options.write_bytes(with_options(plain.read_bytes(), ["-ffunction-sections", "-fno-pic"]))
+    return {"plain.c": plain, "sub/options.c": options}
 
 
 def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(exporter, files, front_end, tmp_path):
@@ -94,8 +96,8 @@ def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(export
     members = ["plain.c.bc", "plain.c.cmd", "sub/options.c.bc", "sub/options.c.cmd"]
     assert written == ["corpus_description.json", *members]
     build = import_build(tmp_path / "corpus")
-    rows = extract(Extraction("p", "", front_end, tmp_path, 1), build.modules)
-    assert {row["module"]: row["bitcode"] for row in rows} == files
+    rows = extract(Extraction("p", "", front_end, 1), build.modules)
+    assert {row["module"]: row["bitcode"] for row in rows} == {name: path.read_bytes() for name, path in files.items()}
 
 
 def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolchain, settings, tmp_path):
@@ -110,13 +112,13 @@ def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolc
         command = [toolchain.binary, "clang", *words, "-x", "ir", module, "-o", tmp_path / "theirs.o"]
         subprocess.run(command, check=True)
         assert not any("/" in word for word in words)
-        (tmp_path / "module.bc").write_bytes(files[name])
-        compile_plain(toolchain, tmp_path / "module.bc", settings, object_path=tmp_path / "ours.o")
+        compile_plain(toolchain, files[name], settings, object_path=tmp_path / "ours.o")
         assert (tmp_path / "theirs.o").read_bytes() == (tmp_path / "ours.o").read_bytes()
 
 
 def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_says_why(exporter, files, tmp_path):
-    indexed = ("a", with_options(files["plain.c"], ["-fPIC"], b"index"))
+    (tmp_path / "indexed.bc").write_bytes(with_options(files["plain.c"].read_bytes(), ["-fPIC"], b"index"))
+    indexed = ("a", tmp_path / "indexed.bc")
     exporter.write(tmp_path / "corpus", [indexed])
     assert read_llvm_corpus(tmp_path / "corpus")[0].index.read() == b"index"
     for folder, modules, message in (
@@ -129,8 +131,8 @@ def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_s
 
 
 def test_names_stay_within_the_folder(exporter, files, tmp_path):
-    data = files["plain.c"]
-    exporter.write(tmp_path / "a/corpus", [(name, data) for name in ("/usr/x.c", "../../x.c", "../x.c", "..", "/x.c")])
+    modules = dict.fromkeys(("/usr/x.c", "../../x.c", "../x.c", "..", "/x.c"), files["plain.c"])
+    exporter.write(tmp_path / "a/corpus", modules.items())
     expected = ["usr/x.c", "x.c", "x.c#2", "module", "x.c#3"]
     assert [one.name for one in read_llvm_corpus(tmp_path / "a/corpus")] == expected
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["a"]
@@ -142,4 +144,5 @@ def test_rows_that_were_left_out_are_no_modules(tmp_path):
     left = {**named, "module": "b.c", **columns_without("gone: b.c")}
     used = {**left, "module": "a.c", "skip_reason": "", "bitcode": b"BC"}
     write_rows(tmp_path / "project.parquet", [used, left], PROJECT, {})
-    assert list(project_modules(tmp_path / "project.parquet")) == [("a.c", b"BC")]
+    modules, files = unpack_project(tmp_path / "project.parquet", tmp_path / "bitcode")
+    assert [(one.name, files[one.key].read_bytes()) for one in modules] == [("a.c", b"BC")]

@@ -24,53 +24,47 @@ OPTIONS = ["-g1", "-ffunction-sections", "-fprofile-sample-use=feedback/p.prof"]
 
 
 @pytest.fixture
-def rows(tmp_path, front_end):
-    """Captures the source, compiled with a profile, from a compilation database."""
-
+def row(tmp_path, front_end):
     def capture():
         (tmp_path / "a.c").write_text(SOURCE)
-        (tmp_path / "feedback").mkdir(exist_ok=True)
         entry = {"directory": str(tmp_path), "file": "a.c", "arguments": ["cc", *OPTIONS, "-c", "a.c", "-o", "a.o"]}
         (tmp_path / "compile_commands.json").write_text(json.dumps([entry]))
         build = import_build(tmp_path / "compile_commands.json", tmp_path)
-        (tmp_path / "scratch").mkdir()
-        return list(extract(Extraction("p", "", front_end, tmp_path / "scratch", 1), build.units))
+        (found,) = extract(Extraction("p", "", front_end, 1), build.units)
+        return found
 
     return capture
 
 
-def sections(data):
-    found = read_sections(data)
-    return {section_name(data, found, number) for number in range(len(found))}
-
-
-def test_a_profile_stays_with_its_module(rows, tmp_path, toolchain, settings):
+def test_a_profile_stays_with_its_module(row, tmp_path, toolchain, settings):
     (tmp_path / "feedback").mkdir()
     (tmp_path / "feedback/p.prof").write_text(PROFILE)
-    (row,) = rows()
-    assert row["skip_reason"] == ""
+    captured = row()
+    assert captured["skip_reason"] == ""
     (tmp_path / "feedback/p.prof").unlink()
     module = tmp_path / "module.bc"
-    module.write_bytes(row["bitcode"])
+    module.write_bytes(captured["bitcode"])
     assert generation_of(module).profile == ("-fprofile-sample-use=", PROFILE.encode())
-    compile_plain(toolchain, module, settings, object_path=tmp_path / "with.o")
-    assert b".text.hot.warm" in sections((tmp_path / "with.o").read_bytes())
-    module.write_bytes(with_options(bitcode_of(row["bitcode"]), generation_of(module).options))
-    compile_plain(toolchain, module, settings, object_path=tmp_path / "without.o")
-    assert b".text.warm" in sections((tmp_path / "without.o").read_bytes())
+
+    def sections():
+        compile_plain(toolchain, module, settings, object_path=tmp_path / "a.o")
+        data = (tmp_path / "a.o").read_bytes()
+        return {section_name(data, read_sections(data), number) for number in range(len(read_sections(data)))}
+
+    assert b".text.hot.warm" in sections()
+    module.write_bytes(with_options(bitcode_of(captured["bitcode"]), generation_of(module).options))
+    assert b".text.warm" in sections()
 
 
-def test_a_profile_that_is_gone_leaves_its_source_out(rows):
-    (row,) = rows()
-    assert row["skip_reason"] == "gone: profile p.prof, which -fprofile-sample-use= names, is not there"
+def test_a_profile_that_is_gone_leaves_its_source_out(row):
+    captured = row()
+    assert captured["skip_reason"] == "gone: profile p.prof, which -fprofile-sample-use= names, is not there"
 
 
 def test_which_profile_counts(tmp_path):
     assert profile_of(["-O2", "-fprofile-use"], tmp_path) is None
-    assert profile_of(["-fprofile-use=a", "-fprofile-sample-use=b"], tmp_path) == (
-        "-fprofile-sample-use=",
-        tmp_path / "b",
-    )
+    two = ["-fprofile-use=a", "-fprofile-sample-use=b"]
+    assert profile_of(two, tmp_path) == ("-fprofile-sample-use=", tmp_path / "b")
     assert profile_of([f"-fprofile-use={tmp_path}"], tmp_path) == ("-fprofile-use=", tmp_path / "default.profdata")
 
 

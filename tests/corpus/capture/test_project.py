@@ -1,6 +1,7 @@
 """A captured build on disk, also where its writing was cut short."""
 
 import dataclasses
+import json
 import signal
 import subprocess
 import sys
@@ -9,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.corpus.capture.builds import read_build
-from mlgo.corpus.capture.databases import shell_calls
+from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.project import Extraction, write_project
 from mlgo.host.frontend import FrontEnd
 
@@ -18,11 +18,12 @@ NUM_SOURCES = 48
 
 
 class Counting(FrontEnd):
-    """A front end that counts its compiles."""
-
     compiled = 0
+    most = NUM_SOURCES
 
     def compile_to_bitcode(self, root, language, arguments, source, output, profile=None):
+        if self.compiled == self.most:
+            raise KeyboardInterrupt
         type(self).compiled += 1
         super().compile_to_bitcode(root, language, arguments, source, output, profile)
 
@@ -34,44 +35,40 @@ def sources(tmp_path):
     for number in range(NUM_SOURCES):
         (folder / f"f{number:03d}.c").write_text(f"int f{number}(int x) {{ return x + {number}; }}\n")
     (folder / "f007.c").write_text("this is no C\n")
+    names = sorted(path.name for path in folder.iterdir())
+    entries = [{"directory": str(folder), "command": f"cc -c {name}", "file": name} for name in names]
+    (tmp_path / "compile_commands.json").write_text(json.dumps(entries))
     return folder
 
 
 @pytest.fixture
-def build(sources):
-    lines = [f"cc -c {path.name}" for path in sorted(sources.iterdir())]
-    return read_build([call for line in lines for call in shell_calls(line, sources)], sources)
+def build(sources, tmp_path):
+    return import_build(tmp_path / "compile_commands.json", sources)
 
 
 @pytest.fixture
-def extraction(front_end, tmp_path):
+def extraction(front_end):
     Counting.compiled = 0
+    Counting.most = NUM_SOURCES
     counting = Counting(*(getattr(front_end, field.name) for field in dataclasses.fields(front_end)))
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    return Extraction("p", "", counting, scratch, 2)
+    return Extraction("p", "", counting, 2)
 
 
 @pytest.fixture
 def parts(build, extraction, tmp_path):
     """Parts of a capture that was cut short, in the folder `cut`."""
-    left = iter(range(36))
-
-    def done():
-        if next(left, None) is None:
-            raise KeyboardInterrupt
-
+    Counting.most = 36
     with pytest.raises(KeyboardInterrupt):
-        write_project(tmp_path / "cut", build, extraction, done)
-    Counting.compiled = 0
+        write_project(tmp_path / "cut", build, extraction)
+    Counting.compiled, Counting.most = 0, NUM_SOURCES
     return sorted((tmp_path / "cut/parts").iterdir())
 
 
 def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, parts, tmp_path):
-    assert parts
+    assert len(parts) == 36
     assert not (tmp_path / "cut/project.parquet").exists()
     cut = write_project(tmp_path / "cut", build, extraction)
-    assert Counting.compiled == NUM_SOURCES - 16 * len(parts)
+    assert Counting.compiled == NUM_SOURCES - len(parts)
     Counting.compiled = 0
     assert write_project(tmp_path / "whole", build, extraction) == cut
     assert (cut.modules, list(cut.skipped), Counting.compiled) == (NUM_SOURCES - 1, ["f007.c"], NUM_SOURCES)
@@ -80,30 +77,25 @@ def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, e
     assert not (tmp_path / "cut/parts").exists()
 
 
-def test_parts_with_a_source_that_has_changed_are_compiled_again(build, extraction, sources, parts, tmp_path):
-    (sources / "f007.c").write_text("int now_it_is;\n")
-    assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES
-    assert Counting.compiled == NUM_SOURCES - 16 * (len(parts) - 1)
-
-
-def test_parts_that_are_damaged_are_compiled_again(build, extraction, parts, tmp_path):
-    parts[0].write_bytes(b"damaged")
-    assert write_project(tmp_path / "cut", build, extraction).modules == NUM_SOURCES - 1
-    assert Counting.compiled == NUM_SOURCES - 16 * (len(parts) - 1)
+@pytest.mark.parametrize(("changed", "modules"), [(True, NUM_SOURCES), (False, NUM_SOURCES - 1)])
+def test_parts_that_are_damaged_or_of_a_changed_source_are_compiled_again(
+    build, extraction, sources, parts, tmp_path, changed, modules
+):
+    if changed:
+        (sources / "f007.c").write_text("int now_it_is;\n")
+    else:
+        parts[0].write_bytes(b"damaged")
+    assert write_project(tmp_path / "cut", build, extraction).modules == modules
+    assert Counting.compiled == NUM_SOURCES - (len(parts) - 1)
 
 
 @pytest.mark.slow
-def test_a_capture_that_was_killed_goes_on(build, sources, tmp_path):
-    entries = ",".join(
-        f'{{"directory": "{sources}", "command": "cc -c {path.name}", "file": "{path.name}"}}'
-        for path in sorted(sources.iterdir())
-    )
-    (tmp_path / "compile_commands.json").write_text(f"[{entries}]")
+def test_a_capture_that_was_killed_goes_on(sources, tmp_path):
     named = ["--from", tmp_path / "compile_commands.json", "--root", sources, "--name", "p", "-o"]
     command = [Path(sys.executable).with_name("mlgo"), "capture", *named]
     process = subprocess.Popen([*command, tmp_path / "killed"], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("killed/parts/0*.parquet")):
+    while not list(tmp_path.glob("killed/parts/*.parquet")):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)

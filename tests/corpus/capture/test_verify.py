@@ -1,6 +1,5 @@
 """Objects of real compilers, compiled again; what cannot be the same says why."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import pytest
 
 from mlgo.base.files import file_sha256
 from mlgo.corpus.capture.builds import read_build
+from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation
 from mlgo.corpus.capture.objects import Compiler, Recompiler, front_end_words, identify, measured_object, object_rows
 from mlgo.errors import ObjectError
@@ -23,6 +23,10 @@ int text(const char *s) { int sum = 0; for (size_t n = strlen(s); n; n--) sum +=
 ZIG = f"{find_linker()} cc"
 
 
+def units_of(calls, root):
+    return read_build([step for call in calls for step in steps_of(call)], root).units
+
+
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("zig-cache")
@@ -30,8 +34,6 @@ def cache(tmp_path_factory):
 
 @pytest.fixture
 def built(tmp_path, cache):
-    """Compiles sources as a build does, and gives their rows."""
-
     def build(program, **options):
         calls = []
         for name, words in options.items():
@@ -40,18 +42,16 @@ def built(tmp_path, cache):
             run = [*program.split(), *arguments]
             subprocess.run(run, cwd=tmp_path, env=zig_environment(cache), check=True, capture_output=True)
             calls.append(ToolInvocation("cc", program, tmp_path, arguments))
-        return object_rows("thing", read_build(calls, tmp_path).units, ran=True)
+        return object_rows("thing", units_of(calls, tmp_path), ran=True)
 
     return build
 
 
 @pytest.fixture
-def verified(tmp_path, cache):
+def verified(cache):
     def verify(rows):
-        (tmp_path / "use").mkdir()
         toolchain = find_toolchain("auto", "x86_64-linux-gnu")
-        found = list(Recompiler(toolchain, 60.0, cache, tmp_path / "use", 2).verify(rows))
-        assert not list((tmp_path / "use").iterdir())
+        found = list(Recompiler(toolchain, 60.0, cache, 2).verify(rows))
         return {row["module"].removesuffix(".c"): row for row in found}
 
     return verify
@@ -74,7 +74,9 @@ def test_every_level_of_the_same_clang_gives_the_same_code_and_data(built, verif
 
 
 def test_reasons(built, verified, tmp_path):
-    rows = built(ZIG, same=["-O1"], changed=[], deleted=[], unused=[], guided=[], date=["-Wno-error=date-time"])
+    padded = ["-O2", "-Xclang", "-mstack-alignment=64"]
+    dated = ["-Wno-error=date-time"]
+    rows = built(ZIG, same=["-O1"], changed=[], deleted=[], unused=[], guided=[], date=dated, padded=padded)
     by_name = {row["module"]: row for row in rows}
     (tmp_path / "changed.c").write_text("int other;\n")
     (tmp_path / "deleted.c").unlink()
@@ -82,15 +84,12 @@ def test_reasons(built, verified, tmp_path):
     by_name["guided.c"]["options"] = ["-fprofile-use=gone.profdata"]
     (tmp_path / "date.c").write_text("const char *when(void) { return __DATE__; }\n")
     by_name["date.c"]["source_sha256"] = file_sha256(tmp_path / "date.c")
-    found = {name: row["message"].split(" ")[0] for name, row in verified(rows).items()}
+    by_name["padded.c"]["text_bytes"] += 1
+    messages = {name: row["message"] for name, row in verified(rows).items()}
+    assert messages.pop("padded").startswith("options: compiled with -Xclang -mstack-alignment=64")
+    found = {name: message.split(" ")[0] for name, message in messages.items()}
     reasons = {"changed": "changed:", "deleted": "gone:", "unused": "gone:", "guided": "profile:", "date": "time:"}
     assert found == {"same": "", **reasons}
-
-
-def test_options_that_are_not_repeated(built, verified):
-    rows = built(ZIG, padded=["-O2", "-Xclang", "-mstack-alignment=64"])
-    rows[0]["text_bytes"] += 1
-    assert verified(rows)["padded"]["message"].startswith("options: compiled with -Xclang -mstack-alignment=64")
 
 
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
@@ -113,42 +112,31 @@ def test_a_table_cannot_say_which_program_runs(built, verified, tmp_path):
     script.chmod(0o755)
     (tmp_path / "mine.c").write_text("int x;\n")
     foreign = [ToolInvocation("cc", str(script), tmp_path, ("-c", "mine.c"))]
-    assert object_rows("thing", read_build(foreign, tmp_path).units, ran=False)[0]["compiler"] == str(script)
+    assert object_rows("thing", units_of(foreign, tmp_path), ran=False)[0]["compiler"] == str(script)
     assert not marker.exists()
 
 
 def test_what_has_no_object_says_why(tmp_path):
-    (tmp_path / "lto.o").write_bytes(b"BC\xc0\xde and more")
-    (tmp_path / "text.o").write_text("no object")
-    (tmp_path / "twice.o").write_bytes(b"")
+    for name, data in {"lto.o": b"BC\xc0\xde and more", "text.o": b"no object", "twice.o": b""}.items():
+        (tmp_path / name).write_bytes(data)
     compiles = [("a.c", "lto.o"), ("b.c", "text.o"), ("c.c", "gone.o"), ("d.c", "twice.o"), ("e.c", "twice.o")]
-    made = [
-        ToolInvocation("cc", "no-such-compiler", tmp_path, ("-c", source, "-o", object)) for source, object in compiles
-    ]
-    linked = ToolInvocation("cc", "no-such-compiler", tmp_path, ("twice.o", "-o", "early"))
-    once = ToolInvocation("cc", "no-such-compiler", tmp_path, ("f.c", "-o", "prog"))
-    odd = ToolInvocation("cc", "no-such-compiler", tmp_path, ("-c", os.fsdecode(b"caf\xe9.c")))
-    units = read_build([*made[:4], linked, made[4], once, odd], tmp_path).units
+    made = [("-c", source, "-o", output) for source, output in compiles]
+    once, odd = ("f.c", "-o", "prog"), ("-c", os.fsdecode(b"caf\xe9.c"))
+    calls = [*made[:4], ("twice.o", "-o", "early"), made[4], once, odd]
+    units = units_of([ToolInvocation("cc", "no-such-compiler", tmp_path, words) for words in calls], tmp_path)
     found = [row["missing"].partition(":")[0] for row in object_rows("x", units, ran=True)]
     assert found == ["bitcode", "format", "gone", "replaced", "format", "temporary", "bytes"]
+    with pytest.raises(ObjectError):
+        measured_object(b"{}")
 
 
-def test_identity():
-    assert identify(ZIG).driver == "zig"
+def test_compilers_say_what_they_are_and_what_they_would_run():
+    assert (identify(ZIG).driver, identify(f"{find_linker()} clang").driver) == ("zig", "clang")
     assert identify(ZIG).sha256 == find_toolchain("auto", "x86_64-linux-gnu").sha256
-    assert identify(f"{find_linker()} clang").driver == "clang"
     assert identify("no-such-compiler") == Compiler("no-such-compiler")
     assert identify(f"{sys.executable} -c pass").sha256 == ""
-
-
-def test_plans():
     assert front_end_words(' "/a b/clang" "-cc1" "-D" "X=\\"y\\""\n') == ["/a b/clang", "-cc1", "-D", 'X="y"']
     several = ' "c" "-cc1" "-D" "X=\\"1\\"\n" "-D" "Y=\\$\\\\" "a.c"\n "ld" "a.o"\n'
     assert front_end_words(several) == ["c", "-cc1", "-D", 'X="1"\n', "-D", "Y=$\\", "a.c"]
     assert front_end_words("gcc version 12\n cc1 -quiet") is None
     assert front_end_words(' "c" "-cc1" "a"\n "c" "-cc1" "b"\n') is None
-
-
-def test_no_object():
-    with pytest.raises(ObjectError):
-        measured_object(json.dumps({}).encode())
