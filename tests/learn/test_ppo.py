@@ -22,7 +22,7 @@ from mlgo.learn.ppo.advantages import (
     terminal_advantages,
 )
 from mlgo.learn.ppo.loop import STATES, optimise
-from mlgo.learn.ppo.update import ActorCritic, Batch, ClippedUpdate, approximate_kl, clipped_surrogate, forward, soften
+from mlgo.learn.ppo.update import ActorCritic, Batch, approximate_kl, clipped_surrogate, forward, soften
 from mlgo.policy.network import Architecture, logits
 from tests.conftest import REPOSITORY
 
@@ -161,7 +161,7 @@ def test_one_step_goes_up_the_advantage():
     inputs = np.eye(2, dtype=np.float32)
     old = np.full(2, math.log(0.5), np.float32)
     batch = Batch(inputs, np.ones(2, np.float32), old, np.array([1.0, -2.0], np.float32), np.ones(2, np.float32))
-    record = ClippedUpdate(networks, BOOLEAN, configured(epochs=1))(batch, generator(0, "step"))
+    record = networks.update(batch, generator(0, "step"))
     # Adam's first step is the step size against the sign of the gradient: slopes -1/4, 1/2 and, for the bias, 1/4.
     assert networks.policy_weights.tolist() == pytest.approx([0.2, -0.2, -0.2], rel=1e-3)
     assert record["policy_loss"] == pytest.approx(0.5)  # -(1 - 2) / 2 at ratio 1
@@ -178,7 +178,7 @@ def test_the_policy_stops_where_it_has_moved_too_far():
 
     old = np.asarray(BOOLEAN.log_prob(ops, forward(networks.policy, inputs)[:, 0], np.ones(200, np.float32)))
     batch = Batch(inputs, np.ones(200, np.float32), old, np.ones(200, np.float32), np.ones(200, np.float32))
-    record = ClippedUpdate(networks, BOOLEAN, config)(batch, generator(0, "stop"))
+    record = networks.update(batch, generator(0, "stop"))
     assert record["policy_steps"] < 6  # minibatches there are
     assert record["kl"] > 1e-4
     assert record["value_loss"] < 1.0  # the value network went on

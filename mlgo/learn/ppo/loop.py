@@ -1,7 +1,7 @@
 """Proximal policy optimisation from a given start, one iteration after another."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from mlgo.learn.ppo.advantages import (
     terminal_advantages,
 )
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.update import ActorCritic, Batch, ClippedUpdate, forward, soften
+from mlgo.learn.ppo.update import ActorCritic, Batch, forward, soften
 from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
@@ -75,19 +75,18 @@ def optimise(
         state = PpoState(networks.policy_weights, float("-inf"), (first,), networks.arrays(), scale)
         state = validated(state)
     networks.restore(state.arrays)
-    update = ClippedUpdate(networks, actions, config)
 
     def iteration(state: PpoState) -> PpoState:
         asked = collect(networks.policy_weights, state.done)
         compiles = successful(asked, "ppo", "an iteration")
         episodes, scale = [one for each in compiles for one in each.episodes], state.scale
         if networks.value is None:
-            batch, record = _over_siblings(episodes, networks, actions, config)
+            batch, record = _over_siblings(episodes, networks, config)
         else:
             scale = scale.including([one.key for one in episodes], [one.reward for one in episodes])
-            batch, record = _over_expectations(episodes, networks, actions, scale, config)
+            batch, record = _over_expectations(episodes, networks, scale, config)
         if len(batch.answers):
-            record |= update(batch, generator(seed, "ppo", "minibatches", state.done))
+            record |= networks.update(batch, generator(seed, "ppo", "minibatches", state.done))
         rewards = np.array([one.reward for one in compiles])
         record = {
             "iteration": state.done + 1,
@@ -105,7 +104,7 @@ def optimise(
 
 
 def _over_siblings(
-    episodes: Sequence[Trajectory], networks: ActorCritic, actions: ActionSpace, config: PPOConfig
+    episodes: Sequence[Trajectory], networks: ActorCritic, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
     if config.baseline == "functions":
@@ -117,15 +116,15 @@ def _over_siblings(
     differs = advantages != 0.0
     record = {"differing_share": float(np.count_nonzero(differs) / max(1, len(differs)))}
     if not differs.any():
-        return Batch(*(np.zeros(0, np.float32) for _ in fields(Batch))), record
+        return Batch(*(np.zeros(0, np.float32) for _ in Batch._fields)), record
     inputs, chosen = (part[differs] for part in _joined(episodes))
-    old = _log_probabilities(networks, actions, inputs, chosen)
+    old = networks.log_probabilities(inputs, chosen)
     taught = advantages[differs].astype(np.float32)
     return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), record
 
 
 def _over_expectations(
-    episodes: Sequence[Trajectory], networks: ActorCritic, actions: ActionSpace, scale: RewardScale, config: PPOConfig
+    episodes: Sequence[Trajectory], networks: ActorCritic, scale: RewardScale, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join episodes to a batch, advantages normalised over all of it; and the share of returns that was foreseen."""
     inputs, chosen = _joined(episodes)
@@ -141,7 +140,7 @@ def _over_expectations(
     explained = 1.0 - advantages.var() / returns.var() if returns.var() > 0.0 else 0.0
     deviation = advantages.std()
     centred = (advantages - advantages.mean()) / (deviation if deviation > 0.0 else 1.0)
-    old = _log_probabilities(networks, actions, inputs, chosen)
+    old = networks.log_probabilities(inputs, chosen)
     batch = Batch(inputs, chosen, old, centred.astype(np.float32), returns.astype(np.float32))
     return batch, {"explained_variance": float(explained)}
 
@@ -150,12 +149,3 @@ def _joined(episodes: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
     """Questions of all episodes, and their answers as float32 [num_questions]."""
     inputs = np.concatenate([one.inputs for one in episodes])
     return inputs, np.concatenate([one.answers for one in episodes]).astype(np.float32)
-
-
-def _log_probabilities(
-    networks: ActorCritic, actions: ActionSpace, inputs: np.ndarray, chosen: np.ndarray
-) -> np.ndarray:
-    from keras import ops
-
-    logits = forward(lambda part: actions.logits(networks.policy, part), inputs)
-    return np.asarray(actions.log_prob(ops, logits, chosen))

@@ -4,9 +4,8 @@ The formulas take and give tensors; TensorFlow is loaded by the time they are ca
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,29 +31,56 @@ def soften(weights: np.ndarray, architecture: Architecture, temperature: float) 
     return softened
 
 
+class Batch(NamedTuple):
+    """Questions of all episodes of an iteration, one after another: float32 [num_questions] but for the inputs.
+
+    Attributes:
+        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
+        log_probabilities: of the answers under the policy that gave them.
+        returns: what the value network should have said; anything without one.
+    """
+
+    inputs: np.ndarray
+    answers: np.ndarray
+    log_probabilities: np.ndarray
+    advantages: np.ndarray
+    returns: np.ndarray
+
+    def shuffled(self, config: PPOConfig, rng: np.random.Generator) -> Iterator["Batch"]:
+        """Minibatches of each epoch, in an order of its own."""
+        num = len(self.answers)
+        for _ in range(config.epochs):
+            order = rng.permutation(num)
+            for start in range(0, num, config.batch_size):
+                chosen = order[start : start + config.batch_size]
+                yield Batch(*(part[chosen] for part in self))
+
+
 class ActorCritic:
-    """A policy network that gives logits, and a value network of its own, with their optimisers.
+    """A policy network that gives logits, and a value network of its own, with their optimisers and updates.
 
     Attributes:
         policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
         value: Keras model, float32 [num, num_inputs] to [num, 1]; None where rewards are compared with siblings.
-        value_optimizer: Adam with clipped gradients; None as ``value``.
     """
 
     def __init__(
         self, weights: np.ndarray, architecture: Architecture, actions: ActionSpace, config: PPOConfig, seed: int
     ) -> None:
-        num_inputs = architecture.widths[0]
-        self.question_shape = (None, *actions.seen_shape(num_inputs))
+        tf, num_inputs = import_tensorflow(), architecture.widths[0]
+        self._actions, self._config = actions, config
+        seen, vector = actions.seen_shape(num_inputs), tf.TensorSpec((None,), tf.float32)
+        inputs = tf.TensorSpec((None, *seen), tf.float32)
         self.policy = _perceptron(architecture, weights, actions.input_shape(num_inputs))
-        self.policy_optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
+        self._policy_optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
+        self._policy_gradients = tf.function(self._of_policy, input_signature=[inputs, vector, vector, vector])
         self.value: Any = None
-        self.value_optimizer: Any = None
+        self._value_optimizer: Any = None
         if config.baseline == "network":
             value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
-            weights = _value_weights(value_architecture, seed)
-            self.value = _perceptron(value_architecture, weights, actions.seen_shape(num_inputs))
-            self.value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
+            self.value = _perceptron(value_architecture, _value_weights(value_architecture, seed), seen)
+            self._value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
+            self._value_gradients = tf.function(self._of_value, input_signature=[inputs, vector])
 
     @property
     def policy_weights(self) -> np.ndarray:
@@ -71,8 +97,78 @@ class ActorCritic:
             variable.assign(array)
 
     def _variables(self) -> list[Any]:
-        owners = (self.policy, self.value, self.policy_optimizer, self.value_optimizer)
+        owners = (self.policy, self.value, self._policy_optimizer, self._value_optimizer)
         return [variable for owner in owners if owner is not None for variable in owner.variables]
+
+    def log_probabilities(self, inputs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Of actions, float32 [num_questions], under the policy: float32 [num_questions]."""
+        from keras import ops
+
+        logits = forward(lambda part: self._actions.logits(self.policy, part), inputs)
+        return np.asarray(self._actions.log_prob(ops, logits, chosen))
+
+    def update(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
+        """Do several epochs over a batch, its questions in random order; the networks change in place.
+
+        The policy stops at the first minibatch on which it has moved further than ``max_kl``; the value network
+        goes on.
+
+        Returns:
+            Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
+            last of them; ``value_loss``, mean over all, where there is a value network; ``policy_steps`` taken.
+        """
+        records: list[dict[str, float]] = []
+        value_losses: list[float] = []
+        moved_too_far = False
+        for part in batch.shuffled(self._config, rng):
+            inputs = part.inputs.astype(np.float32)
+            if not moved_too_far:
+                records.append(self._update_policy(inputs, part))
+                moved_too_far = records[-1]["kl"] > self._config.max_kl
+            if self.value is not None:
+                loss, gradients = self._value_gradients(inputs, part.returns)
+                value_losses.append(_finite(loss, "value", "ppo.value_learning_rate"))
+                self._value_optimizer.apply(gradients)
+        _check_weights(self.policy, "policy", "ppo.learning_rate")
+        _check_weights(self.value, "value", "ppo.value_learning_rate")
+        means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
+        value_loss = {"value_loss": float(np.mean(value_losses))} if value_losses else {}
+        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": len(records) - moved_too_far}
+
+    def _update_policy(self, inputs: np.ndarray, part: Batch) -> dict[str, float]:
+        """A step of the policy, unless it has moved too far by then."""
+        tensors, gradients = self._policy_gradients(inputs, part.answers, part.log_probabilities, part.advantages)
+        record = {name: float(tensor) for name, tensor in tensors.items()}
+        _finite(record["policy_loss"], "policy", "ppo.learning_rate")
+        if not record["kl"] > self._config.max_kl:
+            self._policy_optimizer.apply(gradients)
+        return record
+
+    def _of_policy(self, inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
+        """Losses of a minibatch, and gradients of the policy."""
+        import tensorflow as tf
+        from keras import ops
+
+        config, actions = self._config, self._actions
+        with tf.GradientTape() as tape:
+            logits = actions.logits(self.policy, inputs)
+            log_ratio = actions.log_prob(ops, logits, chosen) - old
+            ratio = ops.exp(log_ratio)
+            gain = ops.mean(clipped_surrogate(ratio, advantages, config.clip_range))
+            doubt = ops.mean(actions.entropy(ops, logits))
+            loss = -gain - config.entropy_bonus * doubt
+        clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
+        record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}
+        return record, tape.gradient(loss, self.policy.trainable_variables)
+
+    def _of_value(self, inputs: Any, returns: Any) -> Any:
+        """Squared error of a minibatch, and gradients of the value network."""
+        import tensorflow as tf
+        from keras import ops
+
+        with tf.GradientTape() as tape:
+            loss = ops.mean(ops.square(self.value(inputs)[:, 0] - returns))
+        return loss, tape.gradient(loss, self.value.trainable_variables)
 
 
 def forward(network: Callable[[np.ndarray], Any], inputs: np.ndarray) -> np.ndarray:
@@ -83,7 +179,6 @@ def forward(network: Callable[[np.ndarray], Any], inputs: np.ndarray) -> np.ndar
 
 def _perceptron(architecture: Architecture, weights: np.ndarray, shape: tuple[int | None, ...]) -> Any:
     """A network over the last axis of questions."""
-    import_tensorflow()
     import keras
 
     model = perceptron(keras, shape, architecture.widths[1:-1])
@@ -109,32 +204,6 @@ def _value_weights(architecture: Architecture, seed: int) -> np.ndarray:
     return flatten([*layers, (np.zeros((architecture.widths[-2], 1)), np.zeros(1))])
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Questions of all episodes of an iteration, one after another: float32 [num_questions] but for the inputs.
-
-    Attributes:
-        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
-        log_probabilities: of the answers under the policy that gave them.
-        returns: what the value network should have said; anything without one.
-    """
-
-    inputs: np.ndarray
-    answers: np.ndarray
-    log_probabilities: np.ndarray
-    advantages: np.ndarray
-    returns: np.ndarray
-
-    def shuffled(self, config: PPOConfig, rng: np.random.Generator) -> Iterator["Batch"]:
-        """Minibatches of each epoch, in an order of its own."""
-        num = len(self.answers)
-        for _ in range(config.epochs):
-            order = rng.permutation(num)
-            for start in range(0, num, config.batch_size):
-                chosen = order[start : start + config.batch_size]
-                yield Batch(*(getattr(self, one.name)[chosen] for one in fields(Batch)))
-
-
 def clipped_surrogate(ratio: Any, advantages: Any, clip_range: float) -> Any:
     """``min(ratio A, clip(ratio, 1 - range, 1 + range) A)``: nothing is gained by moving further than the range."""
     from keras import ops
@@ -147,89 +216,6 @@ def approximate_kl(log_ratio: Any) -> Any:
     from keras import ops
 
     return ops.mean(ops.expm1(log_ratio) - log_ratio)
-
-
-class ClippedUpdate:
-    """Several epochs over a batch; the networks change in place."""
-
-    def __init__(self, networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> None:
-        self._networks, self._config = networks, config
-        self._policy_gradients = _policy_gradients(networks, actions, config)
-        self._value_gradients = _value_gradients(networks.value) if networks.value is not None else None
-
-    def __call__(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
-        """Do it once, with the questions in random order.
-
-        The policy stops at the first minibatch on which it has moved further than ``max_kl``; the value network
-        goes on.
-
-        Returns:
-            Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
-            last of them; ``value_loss``, mean over all, where there is a value network; ``policy_steps`` taken.
-        """
-        records: list[dict[str, float]] = []
-        value_losses: list[float] = []
-        moved_too_far = False
-        for part in batch.shuffled(self._config, rng):
-            inputs = part.inputs.astype(np.float32)
-            if not moved_too_far:
-                records.append(self._update_policy(inputs, part))
-                moved_too_far = records[-1]["kl"] > self._config.max_kl
-            if self._value_gradients is not None:
-                loss, gradients = self._value_gradients(inputs, part.returns)
-                value_losses.append(_finite(loss, "value", "ppo.value_learning_rate"))
-                self._networks.value_optimizer.apply(gradients)
-        _check_weights(self._networks.policy, "policy", "ppo.learning_rate")
-        _check_weights(self._networks.value, "value", "ppo.value_learning_rate")
-        means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
-        value_loss = {"value_loss": float(np.mean(value_losses))} if value_losses else {}
-        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": len(records) - moved_too_far}
-
-    def _update_policy(self, inputs: np.ndarray, part: Batch) -> dict[str, float]:
-        """A step of the policy, unless it has moved too far by then."""
-        tensors, gradients = self._policy_gradients(inputs, part.answers, part.log_probabilities, part.advantages)
-        record = {name: float(tensor) for name, tensor in tensors.items()}
-        _finite(record["policy_loss"], "policy", "ppo.learning_rate")
-        if not record["kl"] > self._config.max_kl:
-            self._networks.policy_optimizer.apply(gradients)
-        return record
-
-
-def _policy_gradients(networks: ActorCritic, actions: ActionSpace, config: PPOConfig) -> Any:
-    """Compiled function that gives losses and gradients of a minibatch of any size."""
-    import tensorflow as tf
-    from keras import ops
-
-    vector = tf.TensorSpec((None,), tf.float32)
-
-    def gradients(inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
-        with tf.GradientTape() as tape:
-            logits = actions.logits(networks.policy, inputs)
-            log_ratio = actions.log_prob(ops, logits, chosen) - old
-            ratio = ops.exp(log_ratio)
-            gain = ops.mean(clipped_surrogate(ratio, advantages, config.clip_range))
-            doubt = ops.mean(actions.entropy(ops, logits))
-            loss = -gain - config.entropy_bonus * doubt
-        clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
-        record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}
-        return record, tape.gradient(loss, networks.policy.trainable_variables)
-
-    signature = [tf.TensorSpec(networks.question_shape, tf.float32), vector, vector, vector]
-    return tf.function(gradients, input_signature=signature)
-
-
-def _value_gradients(network: Any) -> Any:
-    """The same for the squared error of a value network."""
-    import tensorflow as tf
-    from keras import ops
-
-    def gradients(inputs: Any, returns: Any) -> Any:
-        with tf.GradientTape() as tape:
-            loss = ops.mean(ops.square(network(inputs)[:, 0] - returns))
-        return loss, tape.gradient(loss, network.trainable_variables)
-
-    signature = [tf.TensorSpec(network.input_shape, tf.float32), tf.TensorSpec((None,), tf.float32)]
-    return tf.function(gradients, input_signature=signature)
 
 
 def _finite(loss: Any, network: str, setting: str) -> float:
