@@ -21,7 +21,7 @@ They are read by position and not mapped into memory, where pages that were read
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,15 +45,13 @@ class ArrayFile(Closing):
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder, self.num_bytes = folder, 0
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115  (closed with this object)
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  (closed with this object)
 
     def append(self, *arrays: np.ndarray) -> int:
         """Append arrays without a gap; returns where the first begins, in bytes. Raises OSError on a full disk."""
-        begin, data = self.num_bytes, memoryview(b"".join(array.tobytes() for array in arrays))
-        while data:
-            written = os.pwrite(self._file.fileno(), data, self.num_bytes)
-            self.num_bytes += written
-            data = data[written:]
+        begin = self.num_bytes
+        self.num_bytes += self._file.write(b"".join(array.tobytes() for array in arrays))
+        self._file.flush()
         return begin
 
     def read(self, begin: int, *shapes: tuple[Any, tuple[int, ...]]) -> list[np.ndarray]:
@@ -100,11 +98,11 @@ class CompileFile(ArrayFile):
 
     def store(self, one: Inlined) -> CompileRef:
         """Append a compile."""
-        credit = one.credit
-        fields = () if credit is None else (credit.names, credit.sizes, credit.callers, credit.callees)
-        stored = [array.astype(dtype) for array, dtype in zip(fields, _CREDIT, strict=bool(fields))]
-        begin = self.append(*stored, one.inputs)
-        num_functions = -1 if credit is None else len(credit.names)
+        credit = (
+            [] if one.credit is None else [part.astype(dtype) for part, dtype in zip(one.credit, _CREDIT, strict=True)]
+        )
+        begin = self.append(*credit, one.inputs)
+        num_functions = len(credit[0]) if credit else -1
         return CompileRef(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
     def credit(self, one: CompileRef) -> CallAttribution | None:
@@ -141,8 +139,7 @@ class Evidence:
         return Evidence(self.baseline, (*(known for known in self.compiles if known.answers != one.answers), one))
 
 
-@dataclass(frozen=True)
-class Terms:
+class Terms(NamedTuple):
     """Sums of one output of the network, each with what it should be but for a constant of its group.
 
     Attributes:
@@ -174,6 +171,11 @@ class Equations:
     callees: Terms
     percent_per_byte: np.ndarray
 
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All of them as one tuple for a compiled function."""
+        return (self.inputs, *self.modules, *self.callers, *self.callees, self.percent_per_byte)
+
 
 class OfModule(NamedTuple):
     """Equations of one module in an `EquationFile`: its sums over functions begin at byte ``begin``."""
@@ -196,7 +198,7 @@ class EquationFile(ArrayFile):
         of, joined = _compile_of(compiles), side_by_side([self._compiles.credit(one) for one in compiles])
         callers = _terms(joined.callers, of, joined.sizes, joined.present)
         callees = _terms(joined.callees, of, joined.gone, joined.asked)
-        begin = self.append(*(array for side in (callers, callees) for array in (side.of, side.values, side.group)))
+        begin = self.append(*callers, *callees)
         return OfModule(baseline, tuple(compiles), begin, (len(callers.values), len(callees.values)))
 
     def batch(self, modules: Sequence[OfModule]) -> Equations:
@@ -260,17 +262,10 @@ def join(parts: Sequence[Equations]) -> Equations:
 
 
 def _joined(parts: Sequence[Terms]) -> Terms:
-    sums = np.cumsum([0, *(len(part.values) for part in parts[:-1])])
-    groups = np.cumsum([0, *(int(part.group.max(initial=-1)) + 1 for part in parts[:-1])])
+    sums = np.cumsum([0, *(len(part.values) for part in parts[:-1])], dtype=np.int32)
+    groups = np.cumsum([0, *(part.group.max(initial=-1) + 1 for part in parts[:-1])], dtype=np.int32)
     return Terms(
         np.concatenate([np.where(part.of >= 0, part.of + start, -1) for part, start in zip(parts, sums, strict=True)]),
         np.concatenate([part.values for part in parts]),
         np.concatenate([part.group + start for part, start in zip(parts, groups, strict=True)]),
     )
-
-
-def flat(batch: Equations) -> tuple[np.ndarray, ...]:
-    """All arrays, in the order of the fields, as one tuple for a compiled function; integers are int32."""
-    terms = [getattr(one, field.name) for one in (batch.modules, batch.callers, batch.callees) for field in fields(one)]
-    plain = [batch.inputs, *terms, batch.percent_per_byte]
-    return tuple(array.astype(np.int32) if array.dtype.kind == "i" else array for array in plain)

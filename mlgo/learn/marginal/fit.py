@@ -12,7 +12,7 @@ from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.evidence import CompileFile, EquationFile, Equations, Evidence, OfModule, flat
+from mlgo.learn.marginal.evidence import CompileFile, EquationFile, Equations, Evidence, OfModule
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import Architecture, flatten
 
@@ -42,15 +42,9 @@ _MAX_COMPILES = 32
 _HELD_BATCH = 16
 
 
-@dataclass(frozen=True)
-class FitResult:
-    """Costs, float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules.
-
-    The record has ``epochs``, ``loss`` of the last, ``held_out_loss`` of the best, ``start_loss`` (held-out, before).
-    """
-
-    costs: np.ndarray
-    record: dict[str, float]
+Fitted = tuple[np.ndarray, dict[str, float]]
+"""Costs, float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules, and a record:
+``epochs``, ``loss`` of the last, ``held_out_loss`` of the best, ``start_loss`` (held-out, before)."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +67,14 @@ class CostFitter:
 
     def fit_members(
         self, costs: np.ndarray, evidence: Mapping[str, Evidence], round_: int, threads: int = 1
-    ) -> list[FitResult]:
+    ) -> list[Fitted]:
         """Fit each member, float32 [num_members, num_params of `cost_shape`], from where its last fit has led to."""
         import_tensorflow(threads)  # once, before the threads
         with ThreadPoolExecutor(threads) as pool:
             members = range(len(costs))
             return list(pool.map(lambda member: self.fit(costs[member], evidence, round_, member), members))
 
-    def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> FitResult:
+    def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> Fitted:
         """Fit a member. What it holds out to end its fits is the same in all rounds: no start has seen it."""
         config, rng = self.config, generator(self.seed, "marginal", "fit", round_, member)
         held, train = self._split(evidence, member)
@@ -89,9 +83,12 @@ class CostFitter:
             held_out, fitted = ([_drawn(file, one, rng) for one in part] for part in (held, train))
             best, best_loss = start, network.mean_loss(_batches(file, held_out))
             record = {"start_loss": best_loss, "loss": best_loss, "held_out_loss": best_loss, "epochs": 0.0}
-            since_best = 0
+            since_best, anchor = 0, config.anchors[min(round_, len(config.anchors) - 1)]
             for epoch in range(1, (config.later_epochs if round_ else config.max_epochs) + 1):
-                losses = self._pass(network, file, fitted, rng, round_)
+                losses, permuted = [], rng.permutation(len(fitted))
+                for i in range(0, len(fitted), config.batch_modules):
+                    batch = file.batch([fitted[j] for j in permuted[i : i + config.batch_modules]])
+                    losses.append(network.step(batch, self.heuristic, self._draw_rows(rng), anchor))
                 held_loss = network.mean_loss(_batches(file, held_out))
                 record = {**record, "loss": float(np.mean(losses)), "epochs": float(epoch)}
                 if not np.isfinite([record["loss"], held_loss]).all():
@@ -101,7 +98,7 @@ class CostFitter:
                     best, best_loss, since_best = network.weights(), held_loss, 0
                 if since_best == config.patience:
                     break
-        return FitResult(best, {**record, "held_out_loss": best_loss})
+        return best, {**record, "held_out_loss": best_loss}
 
     def _split(self, evidence: Mapping[str, Evidence], member: int) -> tuple[list[Evidence], list[Evidence]]:
         """Modules that a member holds out, and those that it is fitted to."""
@@ -115,22 +112,6 @@ class CostFitter:
         draws = {name: generator(self.seed, "marginal", "held out", member, name).random() for name in usable}
         held = [one for name, one in usable.items() if draws[name] < share] or list(usable.values())
         return held, [one for name, one in usable.items() if draws[name] >= share] or held
-
-    def _pass(
-        self,
-        network: "_CostNetwork",
-        file: EquationFile,
-        modules: Sequence[OfModule],
-        rng: np.random.Generator,
-        round_: int,
-    ) -> list[float]:
-        """One pass over the equations; returns the loss of each step."""
-        config, losses = self.config, []
-        anchor, permuted = config.anchors[min(round_, len(config.anchors) - 1)], rng.permutation(len(modules))
-        for i in range(0, len(modules), config.batch_modules):
-            batch = file.batch([modules[int(j)] for j in permuted[i : i + config.batch_modules]])
-            losses.append(network.step(batch, self.heuristic, self._draw_rows(rng), anchor))
-        return losses
 
     def _draw_rows(self, rng: np.random.Generator) -> np.ndarray:
         """Positions of the heuristic's questions, in proportion to their weights: int64 [_ANCHOR_BATCH]."""
@@ -175,16 +156,16 @@ class _CostNetwork:
     def step(self, batch: Equations, heuristic: CloneData, rows: np.ndarray, anchor: float) -> float:
         """One gradient step; returns the loss of the equations."""
         weight = np.float32(anchor)
-        return float(self._step(*flat(batch), heuristic.inputs[rows], heuristic.answers[rows], weight))
+        return float(self._step(*batch.arrays, heuristic.inputs[rows], heuristic.answers[rows], weight))
 
     def mean_loss(self, batches: Iterable[Equations]) -> float:
         """Loss per compile."""
-        found = [(float(self._loss(*flat(batch))), len(batch.modules.values)) for batch in batches]
+        found = [(float(self._loss(*batch.arrays)), len(batch.modules.values)) for batch in batches]
         losses, counts = zip(*found, strict=True)
         return float(np.average(losses, weights=counts))
 
     def weights(self) -> np.ndarray:
-        """As `FitResult.costs`."""
+        """Costs, float32 [num_params of `cost_shape`]."""
         parts = [variable.numpy() for variable in self._variables]
         return flatten(list(zip(parts[::2], parts[1::2], strict=True)))
 

@@ -99,15 +99,14 @@ def learn_costs(
     def next_round(state: MarginalState) -> MarginalState:
         asked = explored(state.costs[-1], state.done)
         compiles = successful(asked, "marginal", f"round {state.done + 1}")
-        fits = fitter.fit_members(state.costs[-1], evidence, state.done, threads)
+        costs, records = zip(*fitter.fit_members(state.costs[-1], evidence, state.done, threads), strict=True)
         record = {
             "round": state.done + 1,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
             **_rewards(evidence, compiles),
-            **{name: float(np.mean([fit.record[name] for fit in fits])) for name in fits[0].record},
+            **{name: float(np.mean([one[name] for one in records])) for name in records[0]},
         }
-        costs = np.stack([fit.costs for fit in fits])
-        return replace(state, costs=(*state.costs, costs), history=(*state.history, record))
+        return replace(state, costs=(*state.costs, np.stack(costs)), history=(*state.history, record))
 
     if state is None:
         costs = np.stack([as_costs(one, shape) for one in start])
