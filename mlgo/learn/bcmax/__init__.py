@@ -11,12 +11,14 @@ from mlgo.base.files import file_sha256
 from mlgo.base.registry import Kind, Learner
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
+from mlgo.evaluate import CompileJob
 from mlgo.evaluate.baseline import baselines
-from mlgo.evaluate.episodes import best_of_each, episodes_hash
-from mlgo.host.tasks.task import get_task
+from mlgo.evaluate.episodes import best_of_each, compile_episodes, episodes_hash
+from mlgo.host.session import CompileResult
+from mlgo.host.tasks.task import Advisor, get_task
 from mlgo.learn.base import Trained, Trajectory
-from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts, load_earlier
-from mlgo.learn.bcmax.loop import STATES, heuristic_trajectories, imitate_best, keep_best
+from mlgo.learn.bcmax.explorers import BCMaxConfig, explorers, load_earlier
+from mlgo.learn.bcmax.loop import STATES, Compiled, heuristic_trajectories, imitate_best, keep_best
 from mlgo.learn.cloning import CloneData, Fit, fit
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
@@ -53,6 +55,17 @@ class BestClone(Learner):
             "trace_sha256": context.trace_sha256,
         }
 
+        def explore(weights: np.ndarray, number: int) -> Compiled:
+            advisors = explorers(blank.with_weights(weights), earlier, config, context.seed, number)
+            return [
+                one
+                for name, advisor in advisors.items()
+                for one in _compiled(context, advisor, f"{name} of round {number}")
+            ]
+
+        def measure(weights: np.ndarray) -> Compiled:
+            return _compiled(context, blank.with_weights(weights), "policy")
+
         def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
             seed = int(generator(context.seed, "bcmax", "fit", number).integers(2**32))
             epochs = config.clone_epochs if weights is None else config.epochs
@@ -71,11 +84,26 @@ class BestClone(Learner):
                     for one in remembered
                 ]
                 known = keep_best(known or {}, found)
-            rollouts = CompiledRollouts(context, earlier, state.history[-1]["evaluations"] if state else 0)
             weights = start.weights if architecture == start.architecture else None
-            state = imitate_best(weights, known, rollouts, clone, config, state, context.after)
+            state = imitate_best(
+                weights, known, explore, measure, context.validate, clone, config, state, context.after
+            )
             context.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
         return Trained(blank.with_weights(state.best), state.history)
+
+
+def _compiled(context: ModuleContext, advisor: Advisor, source: str) -> Compiled:
+    """Training modules that still compile, under an advisor."""
+
+    def read(module: str, result: CompileResult) -> list[Trajectory]:
+        return [replace(one, source=source) for one in context.trajectories(module, result)]
+
+    jobs = [
+        CompileJob(key, context.bitcode[key], advisor, record=True, sha256=one.module.sha256)
+        for one in context.compiling
+        for key in [one.module.key]
+    ]
+    return [each or [] for each in compile_episodes(context.host, jobs, read, source, context.quarantine.note)]
 
 
 LEARNER = BestClone()

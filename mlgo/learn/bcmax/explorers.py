@@ -1,7 +1,6 @@
 """Settings, and what a round explores with: references and earlier policies at first, then variants of the policy."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,11 +10,7 @@ from pydantic import AfterValidator, Field
 from mlgo.base.config import Positive, PositiveFloat, Section, Share, unique
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
-from mlgo.evaluate import CompileJob
-from mlgo.evaluate.episodes import compile_episodes
 from mlgo.host.tasks.task import Advisor, get_task
-from mlgo.learn.base import Trajectory
-from mlgo.learn.modules import ModuleContext
 from mlgo.policy.policy import ExploringAdvisor, Policy
 from mlgo.policy.stored import load_policy
 
@@ -65,45 +60,6 @@ class BCMaxConfig(Section):
     """A module is left out once this many of its compiles, and half of all of them, have failed."""
     validation_modules: Positive
     """Validation modules that each round is judged on, at most."""
-
-
-@dataclass
-class CompiledRollouts:
-    """Training and validation modules under policies, float32 [num_params]; failed compiles are left out.
-
-    ``num_evaluations`` are compiles asked for so far, those of an earlier session included.
-    """
-
-    context: ModuleContext
-    earlier: Mapping[str, Policy]
-    num_evaluations: int = 0
-
-    def validate(self, weights: np.ndarray) -> float:
-        """Mean reward of a policy, float32 [num_params], on the validation modules."""
-        rewards = self.context.validate(weights)
-        self.num_evaluations += len(rewards)
-        return float(rewards.mean())
-
-    def explore(self, weights: np.ndarray, number: int) -> Iterator[Trajectory]:
-        """Training modules under the references (round 0) or under variants of a policy, float32 [num_params]."""
-        context, policy = self.context, self.context.policy.with_weights(weights)
-        for name, advisor in explorers(policy, self.earlier, context.config, context.seed, number).items():
-            yield from self._compile(f"{name} of round {number}", advisor)
-
-    def measure(self, weights: np.ndarray) -> list[Trajectory]:
-        """Training modules under a policy, float32 [num_params]."""
-        return self._compile("policy", self.context.policy.with_weights(weights))
-
-    def _compile(self, source: str, advisor: Advisor) -> list[Trajectory]:
-        context = self.context
-        jobs = [
-            CompileJob(key, context.bitcode[key], advisor, record=True, sha256=one.module.sha256)
-            for one in context.compiling
-            for key in [one.module.key]
-        ]
-        self.num_evaluations += len(jobs)
-        found = compile_episodes(context.host, jobs, context.trajectories, source, context.quarantine.note)
-        return [replace(one, source=source) for each in found if each is not None for one in each]
 
 
 def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:

@@ -7,14 +7,15 @@ clone among the baselines.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.host.actions import ActionSpace, Scaling
-from mlgo.learn.base import State, Trajectory, run_steps
-from mlgo.learn.bcmax.explorers import BCMaxConfig, CompiledRollouts
+from mlgo.learn.base import State, Trajectory, Validate, run_steps
+from mlgo.learn.bcmax.explorers import BCMaxConfig
 from mlgo.learn.cloning import CloneData, Fit
 from mlgo.learn.dataset import Weighting, question_weights, whole_modules
 
@@ -22,6 +23,9 @@ HEURISTIC = "heuristic"
 """Source of the trajectories that every search begins with; their reward is 0 by definition."""
 
 _PERCENT = 100.0
+
+Compiled = list[list[Trajectory]]
+"""What each compile teaches, of the module as a whole or of its functions; nothing where it failed."""
 
 FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
 """``(what to imitate, start weights or None for fresh ones, round) -> clone``."""
@@ -49,58 +53,62 @@ STATES = (BCMaxState, Trajectory)
 def imitate_best(
     start: np.ndarray | None,
     heuristic: Mapping[str, Trajectory] | None,
-    rollouts: CompiledRollouts,
+    explore: Callable[[np.ndarray, int], Compiled],
+    measure: Callable[[np.ndarray], Compiled],
+    validate: Validate,
     fit: FitClone,
     config: BCMaxConfig,
     state: BCMaxState | None = None,
     after_round: Callable[[BCMaxState], None] = lambda state: None,
 ) -> BCMaxState:
-    """Run rounds until the configured number is reached."""
+    """Run rounds until the configured number is reached.
+
+    Args:
+        start: float32 [num_params]; None begins with a clone of the heuristic's trajectories.
+        explore: compiles training modules under the references (round 0), or under variants of a policy.
+        measure: compiles them under a policy itself.
+    """
     if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
 
     def cloned(known: Mapping[str, Trajectory], weights: np.ndarray | None, number: int) -> Fit:
         return fit(imitation_data(known, config.weighting, config.gain_weight), weights, number)
 
+    def judged(state: BCMaxState, explored: Compiled, fitted: Mapping[str, float]) -> BCMaxState:
+        """Compile under the new policy, add its trajectories to the known ones, write the round's record."""
+        own, number = measure(state.weights), len(state.history)
+        if not any(own):
+            raise NothingCompiled(
+                f"every compile under the policy of round {number} failed; raise compile.compile_timeout_s or lower "
+                "bcmax.learning_rate"
+            )
+        known, rewards = keep_best(state.known, chain(*explored, *own)), validate(state.weights)
+        before = state.history[-1]["evaluations"] if state.history else 0
+        record = {
+            "generation": number,  # the report draws learning curves over this column
+            "mean_reward": mean_reward(list(chain(*own))),
+            "best_known_reward": mean_reward(known.values()),
+            "improved_modules": len({one.module for key, one in known.items() if one is not state.known.get(key)}),
+            "heuristic_modules": len({one.module for one in known.values() if one.source == HEURISTIC}),
+            **fitted,
+            "validation_reward": float(rewards.mean()),
+            "evaluations": before + len(explored) + len(own) + len(rewards),
+        }
+        state = replace(state, known=known, history=(*state.history, record))
+        return state.with_better(state.weights, record["validation_reward"])
+
     def next_round(state: BCMaxState) -> BCMaxState:
         number = state.done + 1
-        explored = list(rollouts.explore(state.weights, number))
-        clone = cloned(keep_best(state.known, explored), state.weights, number)
-        fitted = {"loss": clone.loss, "accuracy": clone.accuracy}
-        return _judged(replace(state, weights=clone.weights), rollouts, explored, fitted)
+        explored = explore(state.weights, number)
+        clone = cloned(keep_best(state.known, chain(*explored)), state.weights, number)
+        return judged(replace(state, weights=clone.weights), explored, {"loss": clone.loss, "accuracy": clone.accuracy})
 
     if state is None:
         known = heuristic or {}
         weights = cloned(known, None, 0).weights if start is None else start
-        first = BCMaxState(weights, float("-inf"), (), weights, known)
-        state = _judged(first, rollouts, list(rollouts.explore(weights, 0)), {})
+        state = judged(BCMaxState(weights, float("-inf"), (), weights, known), explore(weights, 0), {})
         after_round(state)
     return run_steps(state, config.rounds, next_round, after_round)
-
-
-def _judged(
-    state: BCMaxState, rollouts: CompiledRollouts, explored: list[Trajectory], fitted: dict[str, float]
-) -> BCMaxState:
-    """Compile everything under the new policy, add its trajectories to the known ones, write the round's record."""
-    own, number = rollouts.measure(state.weights), len(state.history)
-    if not own:
-        raise NothingCompiled(
-            f"every compile under the policy of round {number} failed; raise compile.compile_timeout_s or lower "
-            "bcmax.learning_rate"
-        )
-    known = keep_best(state.known, [*explored, *own])
-    reward = rollouts.validate(state.weights)
-    record = {
-        "generation": number,  # the report draws learning curves over this column
-        "mean_reward": mean_reward(own),
-        "best_known_reward": mean_reward(known.values()),
-        "improved_modules": len({one.module for key, one in known.items() if one is not state.known.get(key)}),
-        "heuristic_modules": len({one.module for one in known.values() if one.source == HEURISTIC}),
-        **fitted,
-        "validation_reward": reward,
-        "evaluations": rollouts.num_evaluations,
-    }
-    return replace(state, known=known, history=(*state.history, record)).with_better(state.weights, reward)
 
 
 def heuristic_trajectories(
