@@ -1,7 +1,7 @@
 """One decision of the compiler is one step, one compile is one episode."""
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,18 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.envs.episode import (
     Ending,
-    FileProblems,
+    Episode,
     Info,
-    LiveCompile,
     ModuleProblem,
     Observation,
     Question,
-    RecalledCompile,
     choose_settings,
+    live_compile,
     named_files,
     observation_space,
     problems_of_corpus,
+    problems_of_files,
+    recalled_compile,
     sample_files,
 )
 from mlgo.envs.picture import draw_episode
@@ -105,38 +106,40 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         self.observation_space = observation_space(self.features)  # type: ignore[assignment]
         self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)
         self.reward, self.render_mode = reward, render_mode
-        self._compile: LiveCompile | RecalledCompile | None = None
+        self._episode: Episode | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
-        self._problems: Mapping[str, ModuleProblem]
         if corpus and baseline:
             paths, objective = (Path(corpus), Path(baseline)), self.settings.objective
-            self._problems = problems_of_corpus(*paths, split, self.toolchain, objective, folder)
+            problems = problems_of_corpus(*paths, split, self.toolchain, objective, folder)
+            self._names = list(problems)
+            self._problem_of: Callable[[str], ModuleProblem] = problems.__getitem__
         else:
             files = named_files(modules) if modules else sample_files()
-            self._problems = FileProblems(files, self.toolchain, self.task, self.settings, folder)
+            self._names = list(files)
+            self._problem_of = problems_of_files(files, self.toolchain, self.task, self.settings, folder)
             for name in modules:  # what the user names must compile; of the sample, what is drawn will be
-                self._problems[name]
+                self._problem_of(name)
         self._event: Question | Ending | None = None
-        self._begin(self._problems[next(iter(self._problems))])
+        self._begin(self._problem_of(self._names[0]))
         self._see()
 
     def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Begin a compile of ``options["module"]``, or of a module drawn from the environment's generator."""
         super().reset(seed=seed)
         self._stop()
-        names = list(self._problems)
+        names = self._names
         name = (options or {}).get("module") or names[self.np_random.integers(len(names))]
-        if name not in self._problems:
+        if name not in names:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
-        self._begin(self._problems[name])
-        how = self.toolchain, self.task
+        self._begin(self._problem_of(name))
+        self._compiled, how = self._store is None, (self.toolchain, self.task)
         if self._store is not None:
-            self._compile = RecalledCompile(self._store, *how, self.problem, self.settings)
+            self._episode = recalled_compile(self._store, *how, self.problem, self.settings, self._starts_compiler)
         else:
             shown = self.tells_heuristic
-            self._compile = LiveCompile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=shown)
-        self._event = self._compile.ask()
+            self._episode = live_compile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=shown)
+        self._go_on(self._episode, None)
         return self._see()
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
@@ -145,7 +148,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         Raises:
             ValueError: the action is not in the action space.
         """
-        if self._compile is None or self._event is None:
+        if self._episode is None or self._event is None:
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):
             raise ValueError(f"action {action!r} is not in {self.action_space}")
@@ -153,9 +156,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if isinstance(self._event, Question):
             self._note(action)
             assert self.header.advice is not None
-            self._event = None  # if what follows raises, the episode is over
-            self._compile.answer(np.asarray(action, self.header.advice.dtype).tobytes())
-            self._event = self._compile.ask()
+            self._go_on(self._episode, np.asarray(action, self.header.advice.dtype).tobytes())
         (observation, info), event, reward = self._see(), self._event, 0.0
         over, failed = not isinstance(event, Question), isinstance(event, CompileError)
         if asked is not None:
@@ -202,9 +203,20 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self.close()
 
     def _stop(self) -> None:
-        if self._compile is not None:
-            self._compile.close()
-        self._compile = self._event = None
+        if self._episode is not None:
+            self._episode.close()
+        self._episode = self._event = None
+
+    def _go_on(self, episode: Episode, answer: bytes | None) -> None:
+        """Wait for the next question, or for the end of the compile."""
+        self._event = None  # if what follows raises, the episode is over
+        try:
+            self._event = episode.send(answer)
+        except StopIteration as end:
+            self._event = end.value
+
+    def _starts_compiler(self) -> None:
+        self._compiled = True
 
     @property
     def tells_heuristic(self) -> bool:
@@ -219,8 +231,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     def _see(self) -> tuple[Observation, Info]:
         """What is asked, all zeros when nothing is; and what to know beside it."""
         event, info = self._event, {"module": self.problem.name, "baseline": self.problem.baseline}
-        if self._compile is not None:
-            info["compiled"] = self._compile.compiled
+        if self._episode is not None:
+            info["compiled"] = self._compiled
         if isinstance(event, Question):
             arrays = event.header.unpack(bytearray(event.payload))  # the agent's own
             self._observation = {spec.name: arrays[spec.name] for spec in self.features}

@@ -1,8 +1,9 @@
 """Episodes of environments: modules with their scores under the heuristic, and a compile question by question."""
 
+import functools
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,13 @@ from mlgo.base.types import TensorSpec
 from mlgo.corpus.store import unpack_bitcode
 from mlgo.errors import CompileError, ConfigError, CorpusError, ReplayMismatch, ToolchainError
 from mlgo.evaluate.baseline import baseline_origin, load_scored_modules
-from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.task import Responder, Task
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures import DEFAULT, get_measure
+from mlgo.pool.module_trees import ModuleTrees
 from mlgo.pool.response_tree import Walk
 from mlgo.pool.tree_store import ReplayStore
 
@@ -39,33 +40,22 @@ class ModuleProblem:
     baseline: float
 
 
-class FileProblems(Mapping[str, ModuleProblem]):
+def problems_of_files(
+    files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
+) -> Callable[[str], ModuleProblem]:
     """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for.
 
     That raises CompileError where it does not compile.
     """
+    front_end, numbers = FrontEnd(toolchain, settings, folder, task), {name: i for i, name in enumerate(files)}
 
-    def __init__(
-        self, files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
-    ) -> None:
-        self._files, self._toolchain, self._task, self._settings = dict(files), toolchain, task, settings
-        self._folder, self._front_end = folder, FrontEnd(toolchain, settings, folder, task)
-        self._made: dict[str, ModuleProblem] = {}
+    @functools.cache
+    def problem_of(name: str) -> ModuleProblem:
+        bitcode = front_end.module_of(files[name], folder / f"{numbers[name]}.bc")
+        plain = compile_plain(toolchain, bitcode, settings, task=task)
+        return ModuleProblem(name, bitcode, file_sha256(bitcode), plain.score(settings.objective))
 
-    def __getitem__(self, name: str) -> ModuleProblem:
-        path = self._files[name]
-        if name not in self._made:
-            bitcode = self._front_end.module_of(path, self._folder / f"{len(self._made)}.bc")
-            plain = compile_plain(self._toolchain, bitcode, self._settings, task=self._task)
-            score = plain.score(self._settings.objective)
-            self._made[name] = ModuleProblem(name, bitcode, file_sha256(bitcode), score)
-        return self._made[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
+    return problem_of
 
 
 def named_files(modules: Sequence[str]) -> dict[str, Path]:
@@ -177,62 +167,66 @@ class Question:
 Ending = CompileResult | CompileError
 """What a compile came to."""
 
+Episode = Generator[Question, Any, Ending]
+"""One compile, question by question: each is answered by what is sent, as bytes. Closing it ends the compile."""
 
-class LiveCompile:
-    """One compile in a thread of its own, which stands still at each question until it is answered.
+
+def live_compile(toolchain: Toolchain, task: Task, module: Path, settings: CompileConfig, **options: Any) -> Episode:
+    """Compile in a thread, which stands still at each question until it is answered.
 
     The deadline of the whole compile does not hold, that for a silent compiler does (``compile.answer_timeout_s``), and
-    the number of questions is bounded, so a compile ends once it gets its answers. Further options are
-    ``with_heuristic_feature``, ``record`` and ``known`` of `compile_under_advice`.
+    the number of questions is bounded, so a compile ends once it gets its answers.
+
+    Args:
+        **options: ``with_heuristic_feature``, ``record`` and ``known`` of `compile_under_advice`.
+
+    Raises:
+        OSError: the machine failed, not the compiler.
     """
+    settings = settings.model_copy(update={"compile_timeout_s": _NO_DEADLINE_S})
+    known = options.get("known")
+    agent = _Agent(known.num_questions if known else 0)
 
-    compiled = True
-
-    def __init__(self, toolchain: Toolchain, task: Task, module: Path, settings: CompileConfig, **options: Any) -> None:
-        settings = settings.model_copy(update={"compile_timeout_s": _NO_DEADLINE_S})
-        known = options.get("known")
-        self._context, self._num_asked = "", known.num_questions if known else 0
-        self._events: queue.SimpleQueue[Question | Ending | BaseException] = queue.SimpleQueue()
-        self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        compiling = toolchain, task, module, self, settings
-        self._thread = threading.Thread(target=self._compile, args=compiling, kwargs=options, daemon=True)
-        self._thread.start()
-
-    def ask(self) -> Question | Ending:
-        """Wait for the next question, or for the end; OSError where the machine failed, not the compiler."""
-        event = self._events.get()
-        if isinstance(event, BaseException) and not isinstance(event, CompileError):
-            raise event
-        return event
-
-    def answer(self, advice: bytes) -> None:
-        """Answer the question that was asked last."""
-        self._answers.put(advice)
-
-    def close(self) -> None:
-        """End the compile, wherever it is; nothing of it stays behind."""
-        if self._thread.is_alive():
-            self._answers.put(None)
-            self._thread.join()
-
-    def _compile(self, *compiling: Any, **options: Any) -> None:
+    def run() -> None:
         try:
-            self._events.put(compile_under_advice(*compiling, entered=self._enter, **options))
+            ending = compile_under_advice(toolchain, task, module, agent, settings, entered=agent.enter, **options)
+            agent.events.put(ending)
         except _AbandonedError:
             pass
         except BaseException as error:  # whatever it is belongs to the agent's thread
-            self._events.put(error)
+            agent.events.put(error)
 
-    def _enter(self, context: str) -> None:
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        event = agent.events.get()
+        while isinstance(event, Question):
+            agent.answers.put((yield event))
+            event = agent.events.get()
+    finally:  # wherever it is, nothing of it stays behind
+        agent.answers.put(None)
+        thread.join()
+    if isinstance(event, BaseException) and not isinstance(event, CompileError):
+        raise event
+    return event
+
+
+class _Agent:
+    """The advisor that a compile in another thread asks; hands on what it is asked."""
+
+    def __init__(self, num_known: int) -> None:
+        self._context, self._num_asked = "", num_known
+        self.events: queue.SimpleQueue[Question | Ending | BaseException] = queue.SimpleQueue()
+        self.answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def enter(self, context: str) -> None:
         self._context = context
 
     def respond_to(self, header: Header) -> Responder:
-        """The advisor that the session asks."""
-
         def respond(payload: bytes) -> bytes:
-            self._events.put(Question(self._context, self._num_asked, payload, header))
+            self.events.put(Question(self._context, self._num_asked, payload, header))
             self._num_asked += 1
-            answer = self._answers.get()
+            answer = self.answers.get()
             if answer is None:
                 raise _AbandonedError
             return answer
@@ -244,8 +238,15 @@ class _AbandonedError(Exception):
     """The agent does not want to know how the compile ends."""
 
 
-class RecalledCompile:
-    """Walks a module's trees with the agent's answers.
+def recalled_compile(
+    store: ReplayStore,
+    toolchain: Toolchain,
+    task: Task,
+    problem: ModuleProblem,
+    settings: CompileConfig,
+    starting: Callable[[], None],
+) -> Episode:
+    """Walk a module's trees with the agent's answers.
 
     At the first unknown question a compiler is started, which gets the answers so far in advance; once it has ended,
     what it has shown is added to the trees. An episode that is left adds nothing.
@@ -253,81 +254,48 @@ class RecalledCompile:
     The trees are those of training, of the compiler and flags in use. They hold sizes of modules that are one context,
     and costs of functions where each is a context; sizes of the latter are not known, so with a size as objective the
     compiler runs at the end, though it asks nothing.
+
+    Args:
+        starting: called before a compiler is started.
     """
-
-    def __init__(
-        self, store: ReplayStore, toolchain: Toolchain, task: Task, problem: ModuleProblem, settings: CompileConfig
-    ) -> None:
-        self._store, self._toolchain, self._task = store, toolchain, task
-        self._problem, self._settings = problem, settings
-        self._live: LiveCompile | None = None
-        self._known: AnswerPrefix | None = None
-        self._recalled, self._advice, self._num_repaired = self._recall(), b"", 0
-
-    @property
-    def compiled(self) -> bool:
-        """Whether a compiler has been started."""
-        return self._live is not None
-
-    def ask(self) -> Question | Ending:
-        if self._live is None:
-            if (known := next(self._recalled, None)) is not None:
-                return known
-            self._live = LiveCompile(
-                self._toolchain,
-                self._task,
-                self._problem.bitcode,
-                self._settings,
-                with_heuristic_feature=False,  # the trees hold none, and the same compiles as those of training
-                record=True,
-                known=self._known,
-            )
-        try:
-            event = self._live.ask()
-            if isinstance(event, CompileResult) and event.header is not None:  # None where there is nothing to decide
-                self._store.insert(self._problem.sha256, event, self._known)
-        except ReplayMismatch as error:
-            raise ReplayMismatch(
-                f"{self._problem.name}: {error}; delete {self._problem.sha256}.tree in the folder of trees"
-            ) from error
-        if isinstance(event, CompileResult):
-            return replace(event, num_repaired_answers=event.num_repaired_answers + self._num_repaired)
-        return event
-
-    def answer(self, advice: bytes) -> None:
-        if self._live is not None:
-            self._live.answer(advice)
-        self._advice = advice
-
-    def close(self) -> None:
-        if self._live is not None:
-            self._live.close()
-
-    def _recall(self) -> Iterator[Question | Ending]:
-        """What the trees know, question by question; stops where a compiler has to go on."""
-        loaded = self._store.load(self._problem.sha256)
-        if loaded is None:
-            return
+    known, num_repaired = None, 0
+    if (loaded := store.load(problem.sha256)) is not None:
         header, trees = loaded
-        assert header.advice is not None
-        guard = self._task.guard(header) if self._task.guard else None
-        walks: list[Walk] = []
-        num_asked = 0
-        for context, tree in zip(trees.contexts, trees.by_context, strict=True):
-            nodes: list[int] = []
-            answers: list[int] = []
-            place = tree.beginning() if not walks or walks[-1].leaf is not None else None
-            while isinstance(place, int):
-                payload = tree.observations[place].tobytes()
-                yield Question(context, num_asked, payload, header)
-                advice = self._advice if guard is None else guard.answer(payload, self._advice)
-                nodes.append(place)
-                answers.append(int(np.frombuffer(advice, header.advice.dtype)[0]))
-                num_asked += 1
-                place = tree.following(place, answers[-1])
-            walks.append(Walk(np.array(nodes, np.int64), np.array(answers, np.int64), place))
-        self._num_repaired = guard.num_repaired_answers if guard is not None else 0
+        walks, num_repaired = yield from _walk(header, trees, task)
         result = trees.result_of(header, walks)
-        if result is not None and result.scores[self._settings.objective] is not None:
-            yield replace(result, num_repaired_answers=self._num_repaired)
-        self._known = trees.path_of(header, walks)
+        if result is not None and result.scores[settings.objective] is not None:
+            return replace(result, num_repaired_answers=num_repaired)
+        known = trees.path_of(header, walks)
+    starting()
+    try:  # without the heuristic's decision, as the trees hold it: the same compiles as those of training
+        ending = yield from live_compile(toolchain, task, problem.bitcode, settings, record=True, known=known)
+        if isinstance(ending, CompileError):
+            return ending
+        if ending.header is not None:  # None where there is nothing to decide
+            store.insert(problem.sha256, ending, known)
+    except ReplayMismatch as error:
+        raise ReplayMismatch(f"{problem.name}: {error}; delete {problem.sha256}.tree in the folder of trees") from error
+    return replace(ending, num_repaired_answers=ending.num_repaired_answers + num_repaired)
+
+
+def _walk(header: Header, trees: ModuleTrees, task: Task) -> Generator[Question, Any, tuple[list[Walk], int]]:
+    """Ask what the trees know; returns the way through each of them, and how many answers were repaired."""
+    assert header.advice is not None
+    guard = task.guard(header) if task.guard else None
+    walks: list[Walk] = []
+    num_asked = 0
+    for context, tree in zip(trees.contexts, trees.by_context, strict=True):
+        nodes: list[int] = []
+        answers: list[int] = []
+        place = tree.beginning() if not walks or walks[-1].leaf is not None else None
+        while isinstance(place, int):
+            payload = tree.observations[place].tobytes()
+            advice = yield Question(context, num_asked, payload, header)
+            if guard is not None:
+                advice = guard.answer(payload, advice)
+            nodes.append(place)
+            answers.append(int(np.frombuffer(advice, header.advice.dtype)[0]))
+            num_asked += 1
+            place = tree.following(place, answers[-1])
+        walks.append(Walk(np.array(nodes, np.int64), np.array(answers, np.int64), place))
+    return walks, guard.num_repaired_answers if guard is not None else 0

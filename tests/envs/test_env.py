@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 
 import gymnasium
 import numpy as np
@@ -147,12 +148,18 @@ def test_a_vector_of_columns_ends_with_their_mask(make):
     assert (observation[-33:] != 0).tolist() == vectors.action_masks().tolist()
 
 
-def test_a_compile_or_machine_that_fails_ends_the_episode(make):
+def test_a_compile_or_machine_that_fails_ends_the_episode(make, monkeypatch):
     env = make("mlgo/InlineSize-v0")
-    env.reset(options={"module": INLINING[1]})
-    env._compile._events.put(OSError("no space left"))
-    with pytest.raises(OSError, match="no space left"):
-        env.step(0)
+
+    def asks_once(*compiling, **options):
+        compiling[3].respond_to(env.header)(bytes(env.header.payload_bytes))
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mlgo.envs.episode.compile_under_advice", asks_once)
+        env.reset(options={"module": INLINING[1]})
+        with pytest.raises(OSError, match="no space left"):
+            env.step(0)
     with pytest.raises(ResetNeeded):
         env.step(0)
     env.problem.bitcode.write_bytes(b"no bitcode")
@@ -196,10 +203,10 @@ def test_arguments_that_do_not_fit(make, arguments, message):
 
 @pytest.mark.parametrize("how", ["reset", "close", "drop"])
 def test_nothing_stays_behind(how, own_temporary_folder):
-    env = gymnasium.make("mlgo/InlineSize-v0", modules=INLINING).unwrapped
+    env, before = gymnasium.make("mlgo/InlineSize-v0", modules=INLINING).unwrapped, set(threading.enumerate())
     env.reset()
     env.step(0)
-    compiling = env._compile._thread
+    (compiling,) = set(threading.enumerate()) - before
     if how == "drop":
         del env
         gc.collect()
@@ -210,7 +217,7 @@ def test_nothing_stays_behind(how, own_temporary_folder):
             env.step(1)
         env.close()
         env.close()
-        assert env._compile is None
+        assert env._episode is None
         assert not list(own_temporary_folder.glob("*/channel.in"))
     assert not compiling.is_alive()
 

@@ -71,7 +71,7 @@ def test_a_compiler_starts_at_the_first_unknown_question(name, module, make, tmp
         known, other, compiled = legal(env, 1), legal(env, 2), []
 
         def answer():
-            compiled.append(env._compile.compiled)
+            compiled.append(env._compiled)
             return known() if len(compiled) <= 40 else other()
 
         return answer, compiled
@@ -126,7 +126,7 @@ def test_sizes_of_modules_with_functions_take_a_compiler_at_the_end(make, tmp_pa
     first, once = play(env, legal(env, 3))
     compiled = []
     answers = legal(env, 3)
-    again, told = play(env, lambda: (compiled.append(env._compile.compiled), answers())[1])
+    again, told = play(env, lambda: (compiled.append(env._compiled), answers())[1])
     assert (first, once) == (again, told)
     assert not any(compiled)
     assert told["compiled"] is True
@@ -146,8 +146,7 @@ def test_trees_that_contradict_the_compiler(make, tmp_path):
     env = make("mlgo/InlineSize-v0", INLINING, trees=str(tmp_path))
     play(env, lambda: 0, INLINING[0])
     (tree,) = tmp_path.rglob("*.tree")
-    other = next(one for one in env._problems.values() if one.name == INLINING[1])
-    tree.rename(tree.with_name(f"{other.sha256}.tree"))
+    tree.rename(tree.with_name(f"{env._problem_of(INLINING[1]).sha256}.tree"))
     with pytest.raises(ReplayMismatch, match=r"lz/match\.c: .*delete .*\.tree"):
         play(env, lambda: 1, INLINING[1])
 
