@@ -124,6 +124,10 @@ def successful(asked: Sequence[Compiled | None], learner: str, step: str) -> lis
     return found
 
 
+Fitted = tuple[np.ndarray, dict[str, float]]
+"""What a fit of a network gives: weights, float32 [num_params], and figures for the record of the step."""
+
+
 @dataclass(frozen=True)
 class Trained:
     """What a training leaves; ``facts`` of the provenance are those that are known only now, as plain JSON values."""

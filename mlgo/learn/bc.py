@@ -29,16 +29,15 @@ class BehaviouralCloning(Learner):
         sections, hashes = context.imitated(config)
         with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes):
             train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
-            result = clone(train, validation, fresh.actions, hidden, config, context.seed)
-            context.log(result.history, "epoch")
-        history = [{**record, "evaluations": 0} for record in result.history]
+            layers, records = clone(train, validation, fresh.actions, hidden, config, context.seed)
+            context.log(records, "epoch")
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):
             facts["train_questions"] = len(train.answers)
             if fresh.actions.yes_or_no:
                 facts["train_inline_share"] = float(np.mean(train.answers))
-            facts["validation_accuracy"] = max(record["validation_accuracy"] for record in result.history)
-        return Trained(fresh.with_weights(flatten(result.layers)), history, facts)
+            facts["validation_accuracy"] = max(record["validation_accuracy"] for record in records)
+        return Trained(fresh.with_weights(flatten(layers)), [{**one, "evaluations": 0} for one in records], facts)
 
 
 LEARNER = BehaviouralCloning()

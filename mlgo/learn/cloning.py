@@ -9,8 +9,9 @@ import numpy as np
 from mlgo.base.config import Positive, PositiveFloat, Section
 from mlgo.errors import TrainingError
 from mlgo.host.actions import ActionSpace
+from mlgo.learn.base import Fitted
 from mlgo.learn.tensorflow import import_tensorflow
-from mlgo.policy.network import Architecture, flatten, logits
+from mlgo.policy.network import Architecture, Layers, flatten, logits
 
 
 class BCConfig(Section):
@@ -47,20 +48,15 @@ class CloneData:
     weights: np.ndarray | None = None
 
 
-@dataclass(frozen=True)
-class CloneResult:
-    """A cloned network of the epoch with the lowest validation loss, and a record of each epoch, see `fit_network`."""
-
-    layers: list[tuple[np.ndarray, np.ndarray]]
-    history: list[dict[str, float]]
-
-
 def clone(
     train: CloneData, validation: CloneData, actions: ActionSpace, hidden: list[int], config: BCConfig, seed: int
-) -> CloneResult:
+) -> tuple[Layers, list[dict[str, float]]]:
     """Fit a network to recorded actions, stop when validation, questions of other projects, no longer improves.
 
     The seed decides the initial weights and the order of the batches.
+
+    Returns:
+        The network of the epoch with the lowest validation loss, and a record of each epoch, see `fit_network`.
     """
     for data, what in ((train, "training"), (validation, "validation")):
         if not len(data.answers):
@@ -72,7 +68,7 @@ def clone(
     history = fit_network(keras, network, train, validation, config)
     if not all(np.isfinite([record["loss"], record["validation_loss"]]).all() for record in history):
         raise TrainingError("the cloning loss is not a number; lower bc.learning_rate")
-    return CloneResult(layers_of(network), history)
+    return layers_of(network), history
 
 
 def fit_network(
@@ -121,7 +117,7 @@ def perceptron(keras: Any, shape: tuple[int | None, ...], hidden: Sequence[int])
     return keras.Sequential([keras.Input(shape), *layers, keras.layers.Dense(1)])
 
 
-def layers_of(network: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+def layers_of(network: Any) -> Layers:
     """``(matrix [inputs, outputs], bias [outputs])`` of each layer of a Keras network, float32."""
     weights = [np.asarray(array) for array in network.get_weights()]
     return list(zip(weights[::2], weights[1::2], strict=True))
@@ -136,21 +132,6 @@ def import_keras(seed: int) -> Any:
     return keras
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted clone.
-
-    Attributes:
-        weights: float32 [num_params].
-        loss: weighted mean of the logistic loss on what was imitated.
-        accuracy: share of the questions that it answers as the imitated trajectories did.
-    """
-
-    weights: np.ndarray
-    loss: float
-    accuracy: float
-
-
 def fit(
     data: CloneData,
     actions: ActionSpace,
@@ -160,7 +141,7 @@ def fit(
     batch_size: int,
     learning_rate: float,
     seed: int,
-) -> Fit:
+) -> Fitted:
     """Imitate answers by regression, for those of a kind a logistic one, with Adam, a fixed number of epochs.
 
     The result depends on the arguments alone, not on what was fitted before.
@@ -168,6 +149,10 @@ def fit(
     Args:
         start: float32 [num_params], where to start; None draws fresh weights.
         seed: of fresh weights and of the order of the batches, below 2^32.
+
+    Returns:
+        Weights, with ``loss``, the weighted mean of the logistic loss on what was imitated, and ``accuracy``, the share
+        of the questions that are answered as the imitated trajectories did.
     """
     if not len(data.answers):
         raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")
@@ -180,14 +165,14 @@ def fit(
         data.inputs, data.answers[:, None], sample_weight=data.weights, epochs=epochs, batch_size=batch_size, verbose=0
     )
     layers = layers_of(network)
-    found = Fit(flatten(layers), *measure(layers, actions, data))
-    if not (np.isfinite(found.loss) and np.isfinite(found.weights).all()):
+    weights, figures = flatten(layers), measure(layers, actions, data)
+    if not (np.isfinite(figures["loss"]) and np.isfinite(weights).all()):
         raise TrainingError("the loss of BC-Max is not a number; lower bcmax.learning_rate")
-    return found
+    return weights, figures
 
 
-def measure(layers: list[tuple[np.ndarray, np.ndarray]], actions: ActionSpace, data: CloneData) -> tuple[float, float]:
-    """Weighted mean of ``-log_prob``, and unweighted share of the questions that are answered as in the data.
+def measure(layers: Layers, actions: ActionSpace, data: CloneData) -> dict[str, float]:
+    """``loss``, weighted mean of ``-log_prob``, and ``accuracy``, unweighted share that is answered as in the data.
 
     Args:
         layers: float32 [inputs, outputs] and [outputs] of each.
@@ -199,4 +184,4 @@ def measure(layers: list[tuple[np.ndarray, np.ndarray]], actions: ActionSpace, d
     found = actions.logits(lambda inputs: logits(layers, inputs)[..., None], data.inputs)
     losses = -np.asarray(actions.log_prob(ops, found, data.answers)).astype(np.float64)
     agreed = np.asarray(actions.agrees(ops, found, data.answers))
-    return float(np.average(losses, weights=data.weights)), float(np.mean(agreed))
+    return {"loss": float(np.average(losses, weights=data.weights)), "accuracy": float(np.mean(agreed))}

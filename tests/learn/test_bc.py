@@ -38,22 +38,22 @@ def data(count):
     return CloneData(inputs, (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32))
 
 train, validation, unseen = data(600), data(200), data(1000)
-first = clone(train, validation, Binary(), [8], config, 1)
-again = clone(train, validation, Binary(), [8], config, 1)
-other = clone(train, validation, Binary(), [8], config, 2)
-correct = (logits(first.layers, unseen.inputs) > 0) == (unseen.answers > 0)
+first, history = clone(train, validation, Binary(), [8], config, 1)
+again, same_history = clone(train, validation, Binary(), [8], config, 1)
+other, _ = clone(train, validation, Binary(), [8], config, 2)
+correct = (logits(first, unseen.inputs) > 0) == (unseen.answers > 0)
 constant = CloneData(validation.inputs, np.ones_like(validation.answers))
-one_sided = clone(train, constant, Binary(), [], config.model_copy(update={"max_epochs": 2}), 1)
+one_sided, _ = clone(train, constant, Binary(), [], config.model_copy(update={"max_epochs": 2}), 1)
 equal = CloneData(train.inputs, train.answers, np.ones_like(train.answers))
 equal_unseen = CloneData(validation.inputs, validation.answers, np.ones(200, np.float32))
-weighed = clone(equal, equal_unseen, Binary(), [8], config, 1)
+_, weighed = clone(equal, equal_unseen, Binary(), [8], config, 1)
 # the same questions with contradicting answers; the heavier ones win
 torn = CloneData(np.tile(train.inputs, (2, 1)), np.concatenate([1 - train.answers, train.answers]))
 torn = CloneData(torn.inputs, torn.answers, np.repeat([0.2, 1.8], 600).astype(np.float32))
-heavy = clone(torn, validation, Binary(), [8], config, 1)
-followed = (logits(heavy.layers, unseen.inputs) > 0) == (unseen.answers > 0)
-best = min(first.history, key=lambda record: record["validation_loss"])
-outputs = logits(first.layers, validation.inputs)
+heavy, _ = clone(torn, validation, Binary(), [8], config, 1)
+followed = (logits(heavy, unseen.inputs) > 0) == (unseen.answers > 0)
+best = min(history, key=lambda record: record["validation_loss"])
+outputs = logits(first, validation.inputs)
 scores = np.logaddexp(0, outputs) - validation.answers * outputs
 try:
     clone(CloneData(train.inputs * np.nan, train.answers), validation, Binary(), [8], config, 1)
@@ -62,15 +62,15 @@ except TrainingError as error:
     message = str(error)
 print(json.dumps({
     "accuracy": float(correct.mean()),
-    "digests": [hashlib.sha256(flatten(run.layers).tobytes()).hexdigest() for run in (first, again, other)],
-    "shapes": [[list(m.shape), list(b.shape)] for m, b in first.layers],
-    "history": first.history,
-    "same_history": first.history == again.history,
-    "no_hidden": len(one_sided.layers),
+    "digests": [hashlib.sha256(flatten(run).tobytes()).hexdigest() for run in (first, again, other)],
+    "shapes": [[list(m.shape), list(b.shape)] for m, b in first],
+    "history": history,
+    "same_history": history == same_history,
+    "no_hidden": len(one_sided),
     "best_loss": best["validation_loss"],
     "loss_of_result": float(scores.mean()),
     "nan": message,
-    "weighed": [weighed.history[0][name] - first.history[0][name] for name in ("loss", "validation_loss")],
+    "weighed": [weighed[0][name] - history[0][name] for name in ("loss", "validation_loss")],
     "followed": float(followed.mean()),
 }))
 """

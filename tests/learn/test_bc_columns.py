@@ -85,12 +85,12 @@ from tests.learn.test_bc_columns import BC, SPACE, data, trace
 
 both = pa.concat_tables([trace("p", 600, 2), trace("q", 150, 3)])
 first, again = (clone(data(both, {"p"}), data(both, {"q"}), SPACE, [], BC, 0) for _ in range(2))
-(matrix, bias), = first.layers
+((matrix, bias),), history = first
 print(json.dumps({
-    "accuracy": max(one["validation_accuracy"] for one in first.history),
+    "accuracy": max(one["validation_accuracy"] for one in history),
     "matrix": matrix.tolist(),
     "bias": bias.tolist(),
-    "same": (again.layers[0][0] == matrix).all().item(),
+    "same": (again[0][0][0] == matrix).all().item(),
 }))
 """
 

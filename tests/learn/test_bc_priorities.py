@@ -68,11 +68,11 @@ from tests.learn.test_bc_priorities import BC, data, trace
 both = pa.concat_tables([trace("p", 900, 2), trace("q", 300, 3)])
 unseen = data(both, {"q"})
 first, again = (clone(data(both, {"p"}), unseen, PRIORITIES, [], BC, 0) for _ in range(2))
-(matrix, bias), = first.layers
+((matrix, bias),), history = first
 print(json.dumps({
-    "accuracy": max(one["validation_accuracy"] for one in first.history),
+    "accuracy": max(one["validation_accuracy"] for one in history),
     "error": float(np.abs((unseen.inputs @ matrix)[:, 0] + bias[0] - unseen.answers).max()),
-    "same": (again.layers[0][0] == matrix).all().item(),
+    "same": (again[0][0][0] == matrix).all().item(),
 }))
 """
 

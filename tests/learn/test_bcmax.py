@@ -26,7 +26,7 @@ from mlgo.learn.bcmax.loop import (
     mean_reward,
 )
 from mlgo.learn.checkpoint import load_state, save_state
-from mlgo.learn.cloning import CloneData, Fit, fit
+from mlgo.learn.cloning import CloneData, fit
 from mlgo.learn.dataset import question_weights
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.features import Normalisation
@@ -185,7 +185,8 @@ class Toy:
         wrong = (data.inputs[:, 0] > grid[:, None]) != (data.answers > 0)
         errors = np.average(wrong, axis=1, weights=data.weights)
         chosen = int(np.argmin(errors))
-        return Fit(np.array([grid[chosen]], np.float32), float(errors[chosen]), float(1 - wrong[chosen].mean()))
+        figures = {"loss": float(errors[chosen]), "accuracy": float(1 - wrong[chosen].mean())}
+        return np.array([grid[chosen]], np.float32), figures
 
 
 START = np.array([0.7], np.float32)
@@ -326,13 +327,13 @@ inputs = rng.uniform(-2, 2, (600, 3)).astype(np.float32)
 answers = (inputs @ np.array([1.0, -2.0, 0.5]) > 0.3).astype(np.float32)
 shape = Architecture((3, 8, 1))
 data = CloneData(inputs, answers)
-first = fit(data, Binary(), shape, None, 30, 64, 0.01, 1)
-still = fit(data, Binary(), shape, first.weights, 1, 64, 1e-30, 2)
-further, again = (fit(data, Binary(), shape, first.weights, 5, 64, 0.01, 3) for _ in range(2))
+weights, first = fit(data, Binary(), shape, None, 30, 64, 0.01, 1)
+unmoved, still = fit(data, Binary(), shape, weights, 1, 64, 1e-30, 2)
+(moved, further), (again, _) = (fit(data, Binary(), shape, weights, 5, 64, 0.01, 3) for _ in range(2))
 # two halves that contradict each other: the heavier one is followed
-weights = np.repeat([1.8, 0.2], 600).astype(np.float32)
-torn = CloneData(np.tile(inputs, (2, 1)), np.concatenate([answers, 1 - answers]), weights)
-heavy = fit(torn, Binary(), shape, None, 30, 64, 0.01, 1)
+shares = np.repeat([1.8, 0.2], 600).astype(np.float32)
+torn = CloneData(np.tile(inputs, (2, 1)), np.concatenate([answers, 1 - answers]), shares)
+followed, heavy = fit(torn, Binary(), shape, None, 30, 64, 0.01, 1)
 try:
     fit(CloneData(inputs * np.inf, answers), Binary(), shape, None, 1, 64, 0.01, 1)
     message = ""
@@ -343,16 +344,16 @@ legal = rng.random((600, 5)) < 0.7
 legal[:, 2] = True
 columns = np.where(legal, values[..., 1] - 2 * values[..., 0], -np.inf).argmax(axis=1).astype(np.float32)
 choices = CloneData(np.concatenate([values, legal[..., None]], axis=2, dtype=np.float32), columns)
-chosen = fit(choices, Subset(), Architecture((2, 1)), None, 40, 64, 0.05, 1)
+by_column, chosen = fit(choices, Subset(), Architecture((2, 1)), None, 40, 64, 0.05, 1)
 print(json.dumps({
-    "columns": [chosen.accuracy, chosen.loss],
-    "ratio": float(chosen.weights[0] / chosen.weights[1]),
-    "accuracy": first.accuracy,
-    "still": bool(np.array_equal(still.weights, first.weights)),
-    "loss": [first.loss, still.loss, further.loss],
-    "same": bool(np.array_equal(further.weights, again.weights)),
-    "heavy": [heavy.accuracy, measure(shape.unflatten(heavy.weights), Binary(), data)[1]],
-    "dtype": str(first.weights.dtype),
+    "columns": [chosen["accuracy"], chosen["loss"]],
+    "ratio": float(by_column[0] / by_column[1]),
+    "accuracy": first["accuracy"],
+    "still": bool(np.array_equal(unmoved, weights)),
+    "loss": [one["loss"] for one in (first, still, further)],
+    "same": bool(np.array_equal(moved, again)),
+    "heavy": [one["accuracy"] for one in (heavy, measure(shape.unflatten(followed), Binary(), data))],
+    "dtype": str(weights.dtype),
     "nan": message,
 }))
 """

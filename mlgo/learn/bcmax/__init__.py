@@ -16,10 +16,10 @@ from mlgo.evaluate.baseline import baselines
 from mlgo.evaluate.episodes import best_of_each, compile_episodes, episodes_hash
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Advisor, get_task
-from mlgo.learn.base import Trained, Trajectory
+from mlgo.learn.base import Fitted, Trained, Trajectory
 from mlgo.learn.bcmax.explorers import BCMaxConfig, explorers, load_earlier
 from mlgo.learn.bcmax.loop import STATES, Compiled, heuristic_trajectories, imitate_best, keep_best
-from mlgo.learn.cloning import CloneData, Fit, fit
+from mlgo.learn.cloning import CloneData, fit
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
 
@@ -66,7 +66,7 @@ class BestClone(Learner):
         def measure(weights: np.ndarray) -> Compiled:
             return _compiled(context, blank.with_weights(weights), "policy")
 
-        def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fit:
+        def clone(data: CloneData, weights: np.ndarray | None, number: int) -> Fitted:
             seed = int(generator(context.seed, "bcmax", "fit", number).integers(2**32))
             epochs = config.clone_epochs if weights is None else config.epochs
             return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.host.actions import ActionSpace, Scaling
-from mlgo.learn.base import State, Trajectory, Validate, run_steps
+from mlgo.learn.base import Fitted, State, Trajectory, Validate, run_steps
 from mlgo.learn.bcmax.explorers import BCMaxConfig
-from mlgo.learn.cloning import CloneData, Fit
+from mlgo.learn.cloning import CloneData
 from mlgo.learn.dataset import Weighting, question_weights, whole_modules
 
 HEURISTIC = "heuristic"
@@ -27,7 +27,7 @@ _PERCENT = 100.0
 Compiled = list[list[Trajectory]]
 """What each compile teaches, of the module as a whole or of its functions; nothing where it failed."""
 
-FitClone = Callable[[CloneData, np.ndarray | None, int], Fit]
+FitClone = Callable[[CloneData, np.ndarray | None, int], Fitted]
 """``(what to imitate, start weights or None for fresh ones, round) -> clone``."""
 
 
@@ -71,7 +71,7 @@ def imitate_best(
     if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
 
-    def cloned(known: Mapping[str, Trajectory], weights: np.ndarray | None, number: int) -> Fit:
+    def cloned(known: Mapping[str, Trajectory], weights: np.ndarray | None, number: int) -> Fitted:
         return fit(imitation_data(known, config.weighting, config.gain_weight), weights, number)
 
     def judged(state: BCMaxState, explored: Compiled, fitted: Mapping[str, float]) -> BCMaxState:
@@ -100,12 +100,12 @@ def imitate_best(
     def next_round(state: BCMaxState) -> BCMaxState:
         number = state.done + 1
         explored = explore(state.weights, number)
-        clone = cloned(keep_best(state.known, chain(*explored)), state.weights, number)
-        return judged(replace(state, weights=clone.weights), explored, {"loss": clone.loss, "accuracy": clone.accuracy})
+        weights, figures = cloned(keep_best(state.known, chain(*explored)), state.weights, number)
+        return judged(replace(state, weights=weights), explored, figures)
 
     if state is None:
         known = heuristic or {}
-        weights = cloned(known, None, 0).weights if start is None else start
+        weights = cloned(known, None, 0)[0] if start is None else start
         state = judged(BCMaxState(weights, float("-inf"), (), weights, known), explore(weights, 0), {})
         after_round(state)
     return run_steps(state, config.rounds, next_round, after_round)

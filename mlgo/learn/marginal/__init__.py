@@ -67,7 +67,7 @@ def _of_modules(context: ModuleContext) -> Trained:
         hashes = {"goes_on_from_sha256": file_sha256(Path(config.start) / "weights.npy")}
     heuristic = None
     if config.caution > 0.0:
-        (layer,) = clone(questions, unseen, Binary(), [], cloning, seed).layers
+        ((layer,), _) = clone(questions, unseen, Binary(), [], cloning, seed)
         heuristic = steep(layer, questions.inputs)
 
     def joint(members: np.ndarray) -> Policy:

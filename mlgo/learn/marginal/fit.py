@@ -10,6 +10,7 @@ import numpy as np
 
 from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
+from mlgo.learn.base import Fitted
 from mlgo.learn.cloning import CloneData
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.evidence import CompileFile, EquationFile, Equations, Evidence, OfModule
@@ -42,11 +43,6 @@ _MAX_COMPILES = 32
 _HELD_BATCH = 16
 
 
-Fitted = tuple[np.ndarray, dict[str, float]]
-"""Costs, float32 [num_params of `cost_shape`], from the epoch with the lowest loss on held-out modules, and a record:
-``epochs``, ``loss`` of the last, ``held_out_loss`` of the best, ``start_loss`` (held-out, before)."""
-
-
 @dataclass(frozen=True)
 class CostFitter:
     """Fits networks of costs to compiles.
@@ -75,7 +71,12 @@ class CostFitter:
             return list(pool.map(lambda member: self.fit(costs[member], evidence, round_, member), members))
 
     def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> Fitted:
-        """Fit a member. What it holds out to end its fits is the same in all rounds: no start has seen it."""
+        """Fit a member. What it holds out to end its fits is the same in all rounds: no start has seen it.
+
+        Returns:
+            Costs from the epoch with the lowest loss on held-out modules, with ``epochs``, ``loss`` of the last,
+            ``held_out_loss`` of the best, ``start_loss`` (held-out, before).
+        """
         config, rng = self.config, generator(self.seed, "marginal", "fit", round_, member)
         held, train = self._split(evidence, member)
         network = _CostNetwork(start, self.shape, config)

@@ -33,7 +33,7 @@ def sure_clones(
     members = []
     for member in range(config.members):
         own_seed = int(generator(seed, "marginal", "clone", member).integers(2**32))
-        layers = clone(questions, validation, Binary(), config.hidden, cloning, own_seed).layers
+        layers, _ = clone(questions, validation, Binary(), config.hidden, cloning, own_seed)
         members.append(flatten(scaled(layers, questions.inputs, config.start_logit)))
     return np.stack(members)
 
