@@ -297,12 +297,12 @@ class TrainContext(ABC, Generic[Instance]):
             raise RuntimeError(f"learner {self.order.learner.name} has begun no training")
         policy = replace(trained.policy, origin={**self.origin, **trained.facts})
         self.save_policy(policy, self.order.output)
-        write_history(self.order.output / "history.csv", list(trained.history))
+        write_history(self.order.output / "history.csv", trained.history)
 
     def _end_if_pruned(self, history: Sequence[Mapping[str, Any]]) -> None:
         """End a trial whose rewards stay below its limits; it leaves its history up to there."""
         limits = self.order.limits
         step = limits.missed(history, self._total)
         if step is not None:
-            write_history(self.order.output / "history.csv", [dict(one) for one in history[: step + 1]])
+            write_history(self.order.output / "history.csv", history[: step + 1])
             raise TrialPruned(limits.reason(history, step))

@@ -18,7 +18,7 @@ from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError
 
 
-def write_history(path: Path, history: list[dict[str, Any]]) -> None:
+def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     """Write records as CSV: columns in the order of their first appearance, gaps empty, truth values as 0 and 1."""
     columns = list(dict.fromkeys(name for record in history for name in record))
     buffer = io.StringIO()

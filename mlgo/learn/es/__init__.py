@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,13 @@ class EvolutionStrategies(Learner):
             config.perturbation_epsilon,
         )
         with context.training(config.generations, "generation", STATES) as state:
-            snapshots = _Snapshots(context, config.save_every, coordinates)
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
                 return context.evaluate(candidates, context.draw(config.modules, generation))
 
             def after_generation(state: EsState, rewards: np.ndarray) -> None:
                 context.saver.flush()
-                snapshots.save(state)
+                _save(context, coordinates, state)
                 context.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
                 context.progress.add_histogram("module_rewards", rewards, state.done)
                 last = state.history[-1]
@@ -55,41 +54,31 @@ class EvolutionStrategies(Learner):
                     context.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
                 context.after(state)
 
-            snapshots.begin(state)
+            if state is not None:
+                _save(context, coordinates, state)  # with those that a kill may have left out
+            elif config.save_every and _snapshots(context).exists():
+                shutil.rmtree(_snapshots(context))
             state = evolve(coordinates, evaluate, context.validate, config, context.seed, state, after_generation)
         best = start.with_weights(coordinates.weights(state.best))
         return Trained(best, state.history, {"validation_reward": state.best_reward})
 
 
-@dataclass(frozen=True)
-class _Snapshots:
-    """Policies during a training: one every so many generations, and each that beats all before it."""
+def _snapshots(context: TrainContext[Any]) -> Path:
+    """Folder of policies during a training: one every so many generations, and each that beats all before it."""
+    return context.order.work / "policies" / context.label
 
-    context: TrainContext[Any]
-    every: int
-    coordinates: Coordinates
 
-    @property
-    def folder(self) -> Path:
-        return self.context.order.work / "policies" / self.context.label
-
-    def begin(self, state: EsState | None) -> None:
-        """Keep the policies of a run that goes on, with those that a kill may have left out; else start anew."""
-        if state is not None:
-            self.save(state)
-        elif self.every and self.folder.exists():
-            shutil.rmtree(self.folder)
-
-    def save(self, state: EsState) -> None:
-        if not self.every:
-            return
-        names = [f"iteration{state.done}"] if state.done % self.every == 0 else []
-        if state.beats_all_before:
-            names.append(f"best_policy_{state.best_reward:.5f}_step_{state.done}")
-        context, weights = self.context, self.coordinates.weights(state.mean)
-        policy = replace(context.start.with_weights(weights), origin={**context.origin, **state.history[-1]})
-        for name in names:
-            context.saver.save(self.folder / name, lambda path: context.save_policy(policy, path))
+def _save(context: TrainContext[Any], coordinates: Coordinates, state: EsState) -> None:
+    every = context.config.save_every
+    if not every:
+        return
+    names = [f"iteration{state.done}"] if state.done % every == 0 else []
+    if state.beats_all_before:
+        names.append(f"best_policy_{state.best_reward:.5f}_step_{state.done}")
+    policy = context.start.with_weights(coordinates.weights(state.mean))
+    policy = replace(policy, origin={**context.origin, **state.history[-1]})
+    for name in names:
+        context.saver.save(_snapshots(context) / name, lambda path: context.save_policy(policy, path))
 
 
 LEARNER = EvolutionStrategies()

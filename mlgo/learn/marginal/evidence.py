@@ -98,30 +98,29 @@ class CompileFile(ArrayFile):
 
     def store(self, one: Inlined) -> CompileRef:
         """Append a compile."""
-        credit = (
-            [] if one.credit is None else [part.astype(dtype) for part, dtype in zip(one.credit, _CREDIT, strict=True)]
-        )
-        begin = self.append(*credit, one.inputs)
-        num_functions = len(credit[0]) if credit else -1
+        credit = () if one.credit is None else one.credit
+        stored = [array.astype(dtype) for array, dtype in zip(credit, _CREDIT, strict=bool(credit))]
+        num_functions = len(stored[0]) if stored else -1
+        begin = self.append(one.inputs, *stored)
         return CompileRef(one.module, one.score, one.answers, begin, len(one.inputs), num_functions)
 
     def credit(self, one: CompileRef) -> CallAttribution | None:
         """Functions of a compile, see `Inlined.credit`."""
-        return CallAttribution(*self.read(one.begin, *_credit_shapes(one))) if one.has_functions else None
+        if not one.has_functions:
+            return None
+        functions, inlined = (one.num_functions,), (one.num_inlined,)
+        shapes = zip(_CREDIT, (functions, functions, inlined, inlined), strict=True)
+        return CallAttribution(*self.read(one.begin, self._inputs(one), *shapes)[1:])
 
     def inputs(self, compiles: Sequence[CompileRef]) -> np.ndarray:
         """Inputs of the inlined questions of compiles, one after another, float16 [num_inlined, num_features]."""
         parts = [np.zeros((0, self.num_features), np.float16)]
         for one in compiles:
-            begin = one.begin + sum(np.dtype(dtype).itemsize * shape[0] for dtype, shape in _credit_shapes(one))
-            parts += self.read(begin, (np.float16, (one.num_inlined, self.num_features)))
+            parts += self.read(one.begin, self._inputs(one))
         return np.concatenate(parts)
 
-
-def _credit_shapes(one: CompileRef) -> list[tuple[Any, tuple[int, ...]]]:
-    """Arrays of a `CallAttribution` in the order of its fields."""
-    functions, inlined = (one.num_functions,), (one.num_inlined,)
-    return list(zip(_CREDIT, (functions, functions, inlined, inlined), strict=True)) if one.has_functions else []
+    def _inputs(self, one: CompileRef) -> tuple[Any, tuple[int, ...]]:
+        return np.float16, (one.num_inlined, self.num_features)
 
 
 @dataclass(frozen=True)
