@@ -74,7 +74,7 @@ class ArrayFile(Closing):
 
 @dataclass(frozen=True, slots=True)
 class CompileRef:
-    """A compile in a `CompileFile`: its arrays begin at byte ``begin``; -1 functions if it tells nothing of them."""
+    """A compile in a `CompileFile`: its inputs begin at byte ``begin``; -1 functions if it tells nothing of them."""
 
     module: str
     score: float
@@ -108,19 +108,17 @@ class CompileFile(ArrayFile):
         """Functions of a compile, see `Inlined.credit`."""
         if not one.has_functions:
             return None
+        begin = one.begin + np.dtype(np.float16).itemsize * one.num_inlined * self.num_features
         functions, inlined = (one.num_functions,), (one.num_inlined,)
         shapes = zip(_CREDIT, (functions, functions, inlined, inlined), strict=True)
-        return CallAttribution(*self.read(one.begin, self._inputs(one), *shapes)[1:])
+        return CallAttribution(*self.read(begin, *shapes))
 
     def inputs(self, compiles: Sequence[CompileRef]) -> np.ndarray:
         """Inputs of the inlined questions of compiles, one after another, float16 [num_inlined, num_features]."""
         parts = [np.zeros((0, self.num_features), np.float16)]
         for one in compiles:
-            parts += self.read(one.begin, self._inputs(one))
+            parts += self.read(one.begin, (np.float16, (one.num_inlined, self.num_features)))
         return np.concatenate(parts)
-
-    def _inputs(self, one: CompileRef) -> tuple[Any, tuple[int, ...]]:
-        return np.float16, (one.num_inlined, self.num_features)
 
 
 @dataclass(frozen=True)
