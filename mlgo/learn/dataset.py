@@ -89,20 +89,26 @@ def whole_modules(
         as in an `Episode`.
     """
     check_features(normalise.features, trace.column_names, "the trace")
-    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
     missing = set(modules)
-    for start, end in itertools.pairwise([*starts, len(keys)]):
-        if keys[start] in modules:
-            part = trace.slice(start, end - start)
+    for key, rows in _rows_of_modules(trace):
+        if key in modules:
+            part = trace.slice(rows.start, len(rows))
             seen = actions.learner_inputs(recorded(part, actions, normalise.features), normalise)
-            missing.discard(keys[start])
-            yield keys[start], seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
+            missing.discard(key)
+            yield key, seen.astype(np.float16), actions.targets(part["answer"].to_numpy())
     if missing:
         raise TrainingError(
             f"the trace lacks {len(missing)} modules that have scores, the first is {min(missing)}; "
             "run the baseline stage again"
         )
+
+
+def _rows_of_modules(trace: pa.Table) -> list[tuple[str, range]]:
+    """Key of each module with its rows, in the order of the trace."""
+    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/")
+    runs = pc.run_end_encode(keys.combine_chunks())
+    bounds = itertools.pairwise([0, *runs.run_ends.to_pylist()])
+    return [(key, range(*rows)) for key, rows in zip(runs.values.to_pylist(), bounds, strict=True)]
 
 
 def clone_data(
@@ -134,11 +140,10 @@ def bounded_rows(
     Returns:
         Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
     """
-    keys = pc.binary_join_element_wise(trace["project"], trace["module"], "/").to_pylist()
-    runs = [(key, list(run)) for key, run in itertools.groupby(range(len(keys)), key=keys.__getitem__)]
-    counts = np.array([len(run) for _, run in runs], np.int64)
+    runs = _rows_of_modules(trace)
+    counts = np.array([len(rows) for _, rows in runs], np.int64)
     bounds = range(1, max_steps + 1)  # the greatest that leaves at most so many in all
     bound = max(1, bisect.bisect_right(bounds, most, key=lambda bound: int(np.minimum(counts, bound).sum())))
-    chosen = [sample(run, bound, seed, "clone", key) for key, run in runs]
+    chosen = [sample(rows, bound, seed, "clone", key) for key, rows in runs]
     modules = np.repeat(np.arange(len(runs)), np.minimum(counts, bound))
     return np.array(list(itertools.chain(*chosen)), np.int64), modules
