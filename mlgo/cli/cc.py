@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from mlgo.base.scratch import remove_own_scratch
 from mlgo.cli.program import add_command
-from mlgo.deploy.drivers import DriverChoice, make_driver, plain_command
+from mlgo.deploy.drivers import DriverChoice, make_driver
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.host.toolchain import Toolchain, find_toolchain
 
@@ -107,7 +107,7 @@ def become_plain(tool: str, error: MlgoError | None, toolchain: Toolchain, argum
         print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
     levels = [word for word in arguments if word.startswith("-O")]
     level = ["-Xclang", "-Oz"] if toolchain.is_zig and levels[-1:] == ["-Oz"] else []  # zig takes it for -Os
-    _become([*plain_command(toolchain, LANGUAGES[tool]), *arguments, *level])
+    _become([*toolchain.driver(LANGUAGES[tool]), *arguments, *level])
 
 
 def _become(command: list[str]) -> NoReturn:

@@ -29,7 +29,7 @@ from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError,
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import NOTHING_LEFT, LinkedFile, link_arguments, link_to
 from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain
@@ -141,7 +141,8 @@ def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: Compile
     """Compile bitcode, without optimizing it, to an object with the same symbols."""
     for level in _LEVELS:
         command = [*toolchain.back_end, *level, "-x", "ir", str(module), "-c", "-o", str(output)]
-        run = run_bounded(command, settings.compile_timeout_s, max_memory_bytes=int(settings.max_memory_gb * 1e9))
+        compiler = Child(command, max_memory_bytes=int(settings.max_memory_gb * 1e9))
+        run = compiler.finish(settings.compile_timeout_s)
         if run.returncode is None:
             raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
         if run.returncode == 0:

@@ -143,8 +143,8 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iter
             answer_bytes=np.dtype(policy.actions.dtype).itemsize,
             input_bytes=[num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
             is_zig=toolchain.is_zig,
-            c=plain_command(toolchain, "c"),
-            cxx=plain_command(toolchain, "c++"),
+            c=toolchain.driver("c"),
+            cxx=toolchain.driver("c++"),
             advice=task.asking_flags("@", trained.size_stop_factor),
             levels=[trained.optimization],
             languages=languages_of(policy),
@@ -165,13 +165,6 @@ def trained_settings(policy: Policy) -> CompileConfig:
     trained = policy.origin.get("compile", {})
     kept = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
     return DEFAULT_COMPILE.model_copy(update=kept)
-
-
-def plain_command(toolchain: Toolchain, language: str) -> list[str]:
-    """The compiler itself, as a build starts it; ``language`` is ``c`` or ``c++``."""
-    if toolchain.is_zig:
-        return [str(toolchain.binary), "c++" if language == "c++" else "cc"]
-    return [str(toolchain.binary), *(["--driver-mode=g++"] if language == "c++" else [])]
 
 
 def _stamp(path: Path) -> dict[str, str | int]:

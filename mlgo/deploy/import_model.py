@@ -25,7 +25,7 @@ from mlgo.base.seeding import generator
 from mlgo.base.types import DTYPES, TensorSpec
 from mlgo.deploy.export.tensorflow_forms import SIGNATURE, TRAINING_INPUTS, converted, read_saved_model
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
-from mlgo.host.process import run_bounded
+from mlgo.host.process import Child
 from mlgo.host.tasks.task import Task, all_tasks, get_task
 from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.imported import ImportedPolicy, import_interpreter
@@ -80,7 +80,7 @@ def convert_apart(saved_model: Path, task: str) -> Converted:
     """Run `convert` in a process of its own."""
     with scratch_directory() as folder:
         command = [sys.executable, "-P", "-m", "mlgo.deploy.import_model", str(saved_model), task, str(folder)]
-        run = run_bounded(command, TIMEOUT_S)
+        run = Child(command).finish(TIMEOUT_S)
         if run.returncode is None:
             raise ArtifactError(f"TensorFlow did not convert {saved_model} within {TIMEOUT_S:g} s")
         if run.returncode != 0:

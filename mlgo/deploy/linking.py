@@ -19,12 +19,11 @@ from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
 from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
-from mlgo.deploy.drivers import plain_command
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
-from mlgo.host.linker import run_linker, section_sizes
+from mlgo.host.linker import await_linker, section_sizes
 from mlgo.host.module_file import with_options
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
@@ -153,21 +152,21 @@ class _LinkSteps:
     ) -> None:
         self._wanted, self._folder, self._compiler = wanted, folder, wanted.compiler(toolchain)
         self._settings, self._timeout_s = settings, settings.compile_timeout_s
+        self._output = str(folder / "asked")  # in the words below, in place of what a link writes
         self._before, self._after = self._asked(toolchain, language)
 
     def _asked(self, toolchain: Toolchain, language: str) -> tuple[list[str], list[str]]:
         """The linker's words before and after the object when the compiler links a program of one object."""
-        stand_in, output, source = (self._folder / name for name in ("stand-in.o", "asked", "stand-in.c"))
+        stand_in, source = (self._folder / name for name in ("stand-in.o", "stand-in.c"))
         source.write_text("int main(void) { return 0; }\n")
-        start = plain_command(toolchain, language)
-        self._said([*plain_command(toolchain, "c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
+        self._said([*toolchain.driver("c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
         verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
-        said = self._said([*start, verbose, str(stand_in), *self._wanted.options, "-o", str(output)])
+        asked = [verbose, str(stand_in), *self._wanted.options, "-o", self._output]
+        said = self._said([*toolchain.driver(language), *asked])
         for line in reversed(said.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
-            if str(stand_in) in words and str(output) in words:
-                words[words.index(str(output))] = "{output}"
+            if str(stand_in) in words and self._output in words:
                 place = words.index(str(stand_in))
                 return words[1:place], words[place + 1 :]
         error = next((f": {without_folders(line)}" for line in said.splitlines() if "error:" in line), "")
@@ -187,41 +186,35 @@ class _LinkSteps:
     def thin(self, driver: Sequence[str], guard: bool) -> tuple[int, Path, Path | None]:
         """The same by ThinLTO."""
         log = self._folder / "log"
-        advised = self._by_lld("advised", [*driver, "--log", str(log), "--"])
+        advised = self._lld("advised", self._wanted.inputs, ONE_JOB, [*driver, "--log", str(log), "--"])
         outcome = json.loads(log.read_text())
         if outcome["outcome"] != "advised":
             raise CompilerExit(f"lld was not advised: {outcome['reason']}")
-        return outcome["questions"], advised, self._by_lld("plain") if guard else None
+        return outcome["questions"], advised, self._lld("plain", self._wanted.inputs, ONE_JOB) if guard else None
 
     def _merged(self) -> Path:
         """All bitcode that the link takes, as one module."""
-        output, merged = self._folder / "merged", self._folder / "merged.bc"
-        self._lld(list(map(str, self._wanted.inputs)), output, MERGING)
-        take_merged(output, merged)
+        merged = self._folder / "merged.bc"
+        take_merged(self._lld("merged", self._wanted.inputs, MERGING), merged)
         merged.write_bytes(with_options(merged.read_bytes(), _CODE))
         return merged
 
     def _with_object(self, compiled: Path) -> Path:
         """Link with an object in place of all bitcode."""
-        rest = [str(path) for path in self._wanted.inputs if _kind(path) != "bitcode"]
-        output = compiled.with_suffix("")
-        self._lld([str(compiled), *rest], output)
-        return output
+        rest = [path for path in self._wanted.inputs if _kind(path) != "bitcode"]
+        return self._lld(compiled.stem, [compiled, *rest])
 
-    def _by_lld(self, name: str, start: Sequence[str] = ()) -> Path:
-        """Link all inputs, one module at a time; ``start`` begins a command that advises the rest."""
+    def _lld(self, name: str, inputs: Sequence[Path], options: Sequence[str] = (), start: Sequence[str] = ()) -> Path:
+        """Link to a file of that name; ``start`` begins a command that advises the rest."""
         output = self._folder / name
-        self._lld([*map(str, self._wanted.inputs)], output, ONE_JOB, start)
+        words = [*self._before, *options, *map(str, inputs), *self._after]
+        words[words.index(self._output)] = str(output)
+        await_linker(Child([*start, str(find_linker()), "ld.lld", *words]), self._timeout_s)
         return output
-
-    def _lld(self, inputs: Sequence[str], output: Path, options: Sequence[str] = (), start: Sequence[str] = ()) -> None:
-        words = [*self._before, *options, *inputs, *self._after]
-        words[words.index("{output}")] = str(output)
-        run_linker([*start, str(find_linker()), "ld.lld", *words], self._timeout_s)
 
     def _said(self, command: list[str]) -> str:
         """Output of a command on stderr, however it ends."""
-        run = run_bounded(command, self._timeout_s)
+        run = Child(command).finish(self._timeout_s)
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
         return run.stderr

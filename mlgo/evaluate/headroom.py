@@ -21,7 +21,7 @@ from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.search import MODULE_WIDE, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.evaluate.shipped import EvaluationRun, measure_programs, modules_of, objects_of
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
-from mlgo.host.linker import LinkedFile, linked_total
+from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, PureAdvisor
@@ -280,10 +280,11 @@ class _LinkedModule:
 
     def _total(self, objects: Mapping[str, Path]) -> int:
         linker, timeout_s = self._run.linking.linker, self._run.linking.timeout_s
-        return sum(
-            linked_total(linker, LinkedFile.of_row(program.row), objects_of(program, objects), timeout_s)
+        files = [
+            link_file(linker, LinkedFile.of_row(program.row), objects_of(program, objects), timeout_s)
             for program in self._programs
-        )
+        ]
+        return sum(section_sizes(file)["total"] for file in files)
 
     def _note(self) -> None:
         key = {"project": self.module.project, "module": self.module.name}

@@ -13,7 +13,7 @@ from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.linker import LinkedFile, link_and_place, shipped_sizes
+from mlgo.host.linker import LinkedFile, link_and_place, link_file, measure_file
 from mlgo.host.module_file import generation_of
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
 from mlgo.objects.symbols import SHIPPED, FunctionExtent
@@ -165,9 +165,9 @@ def measure_programs(
 def _sizes(linking: Linking, program: Program, objects: Mapping[str, Path], fold: bool) -> Sizes:
     file, own = LinkedFile.of_row(program.row), objects_of(program, objects)
     if fold or not linking.kinds:
-        return shipped_sizes(linking.linker, file, own, linking.timeout_s, fold=fold), None
-    linked = link_and_place(linking.linker, file, own, linking.timeout_s)
-    return linked.sizes, bytes_by_kind(linked.functions, program, linking.kinds)
+        return measure_file(link_file(linking.linker, file, own, linking.timeout_s, fold=fold)), None
+    linked, functions = link_and_place(linking.linker, file, own, linking.timeout_s)
+    return measure_file(linked), bytes_by_kind(functions, program, linking.kinds)
 
 
 def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: Kinds) -> list[Row]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
@@ -11,7 +11,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
 from mlgo.host.command_line import check_options, words
 from mlgo.host.module_file import generation_flags
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Toolchain, zig_environment
 
@@ -105,16 +105,16 @@ class FrontEnd:
         self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
     def _run(self, command: list[str], cwd: Path) -> None:
-        run_compiler(command, self.settings.compile_timeout_s, cwd=cwd, env=zig_environment(self.cache_dir))
+        await_compiler(Child(command, cwd=cwd, env=zig_environment(self.cache_dir)), self.settings.compile_timeout_s)
 
 
-def run_compiler(command: Sequence[str], timeout_s: float, **options: Any) -> str:
-    """Run a compiler to its end and return the last kilobytes of its stderr; ``options`` are those of `process.Child`.
+def await_compiler(compiler: Child, timeout_s: float) -> str:
+    """Wait for the end of a compiler and return the last kilobytes of its stderr.
 
     Raises:
         CompileError: it refuses, or is not done in time; the message holds the first error.
     """
-    run = run_bounded(command, timeout_s, **options)
+    run = compiler.finish(timeout_s)
     if run.returncode is None:
         raise CompileTimeout(f"no end within {timeout_s:g} s")
     if run.returncode != 0:

@@ -14,12 +14,12 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.command_line import words
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.objects.elf import read_sections
 from mlgo.objects.symbols import FunctionExtent, function_extents, section_kinds
 
@@ -34,30 +34,26 @@ _ALWAYS = words(
 )
 
 
-def link(
-    linker: Path, arguments: Sequence[str], timeout_s: float, *, fold: bool = False, link_map: Path | None = None
-) -> bytes:
-    """Link parts of a project, whatever is missing, and return the file; LinkError where the linker refuses.
+def link_to(
+    output: Path,
+    linker: Path,
+    arguments: Sequence[str],
+    timeout_s: float,
+    *,
+    cwd: Path | None = None,
+    stdout: Path | None = None,
+) -> None:
+    """Link parts of a project, whatever is missing, to a file; LinkError where the linker refuses.
 
-    With ``fold``, functions with identical code become one (``--icf=all``). A map of the linked file goes to
-    ``link_map``, see `symbols.function_extents`.
+    The linker runs in the folder ``cwd``, and what it prints goes to the file ``stdout``.
     """
-    options = ["--icf=all"] if fold else []
-    options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
-    with scratch_directory() as directory:
-        output = directory / "linked"
-        link_to(output, linker, [*arguments, *options], timeout_s)
-        return output.read_bytes()
+    command = [str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments]
+    await_linker(Child(command, cwd=cwd, stdout=stdout), timeout_s)
 
 
-def link_to(output: Path, linker: Path, arguments: Sequence[str], timeout_s: float, **options: Any) -> None:
-    """Link parts of a project to the file ``output``, as `link` does; ``options`` are those of `process.Child`."""
-    run_linker([str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments], timeout_s, **options)
-
-
-def run_linker(command: Sequence[str], timeout_s: float, **options: Any) -> None:
-    """Run a linker to its end; arguments as of `run_bounded`. Raises LinkError where it refuses."""
-    run = run_bounded(command, timeout_s, **options)
+def await_linker(linker: Child, timeout_s: float) -> None:
+    """Wait for the end of a linker; LinkError where it refuses."""
+    run = linker.finish(timeout_s)
     if run.returncode is None:
         raise CompileTimeout(f"the linker did not end within {timeout_s:g} s")
     if "No space left on device" in run.stderr or "NoSpaceLeft" in run.stderr:
@@ -117,51 +113,49 @@ class LinkedFile:
         return tuple(dict.fromkeys(name for _, names in self.parts for name in names))
 
 
-class Linked(NamedTuple):
-    """Sizes of a linked file in bytes, see `SHIPPED`, and its functions by address, whose inputs are named modules."""
+def link_file(
+    linker: Path,
+    file: LinkedFile,
+    objects: Mapping[str, Path],
+    timeout_s: float,
+    *,
+    fold: bool = False,
+    link_map: Path | None = None,
+) -> bytes:
+    """Link a file from objects, by name of the module; `measure_file` measures it.
 
-    sizes: dict[str, int]
-    functions: list[FunctionExtent]
-
-
-def shipped_sizes(
-    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, *, fold: bool = False
-) -> dict[str, int]:
-    """Link a file from objects, by name of the module, and measure it: bytes by measure, see `SHIPPED`.
-
-    With ``fold``, functions with identical code become one (``--icf=all``).
+    Args:
+        fold: functions with identical code become one (``--icf=all``).
+        link_map: file for a map of the linked file, see `symbols.function_extents`.
 
     Raises:
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    return measure_file(_link(linker, file, objects, timeout_s, fold=fold))
-
-
-def linked_total(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> int:
-    """The total of `shipped_sizes` alone, without what compressing takes; arguments and errors are the same."""
-    return section_sizes(_link(linker, file, objects, timeout_s))["total"]
-
-
-def link_and_place(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float) -> Linked:
-    """Link a file, measure it, and place its functions. Arguments and errors are those of `shipped_sizes`."""
-    names = {str(path): name for name, path in objects.items()}
+    options = ["--icf=all"] if fold else []
+    options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as folder:
-        data = _link(linker, file, objects, timeout_s, link_map=folder / "map")
-        extents = function_extents(data, (folder / "map").read_text(errors="replace"))
-    return Linked(measure_file(data), [replace(one, input=names[one.input]) for one in extents if one.input in names])
-
-
-def _link(linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, **options: Any) -> bytes:
-    with scratch_directory() as folder:
-        data = link(linker, link_arguments(file, objects, folder), timeout_s, **options)
+        output = folder / "linked"
+        link_to(output, linker, [*link_arguments(file, objects, folder), *options], timeout_s)
+        data = output.read_bytes()
     if not section_sizes(data)["text"]:
         raise LinkError(NOTHING_LEFT)
     return data
 
 
+def link_and_place(
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float
+) -> tuple[bytes, list[FunctionExtent]]:
+    """The linked file, and its functions by address, whose inputs are named modules; otherwise as `link_file`."""
+    names = {str(path): name for name, path in objects.items()}
+    with scratch_directory() as folder:
+        data = link_file(linker, file, objects, timeout_s, link_map=folder / "map")
+        extents = function_extents(data, (folder / "map").read_text(errors="replace"))
+    return data, [replace(one, input=names[one.input]) for one in extents if one.input in names]
+
+
 def measure_file(data: bytes) -> dict[str, int]:
-    """Sizes of a linked file, see `SHIPPED`."""
+    """Sizes of a linked file in bytes, by measure, see `SHIPPED`."""
     import pyarrow as pa  # workers, which do not measure, shall not hold it
 
     compressed = pa.Codec("zstd", compression_level=_COMPRESSION_LEVEL).compress(data)

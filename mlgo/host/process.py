@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlgo.base.scratch import Closing
 from mlgo.errors import ToolchainError
@@ -50,6 +50,13 @@ def _setpriv() -> str | None:
             subprocess.run(trial, capture_output=True, check=True, timeout=_TRIAL_TIMEOUT_S)
             return command
     return None
+
+
+class Completed(NamedTuple):
+    """End of a bounded run: exit status, negative for a signal, None at the deadline; last few kilobytes of stderr."""
+
+    returncode: int | None
+    stderr: str
 
 
 class Child(Closing):
@@ -159,6 +166,12 @@ class Child(Closing):
                 return self.reap()
         return None
 
+    def finish(self, timeout_s: float) -> Completed:
+        """Wait until the process ends, for so many seconds at most, and leave nothing of it running."""
+        with self:
+            returncode = self.wait(time.monotonic() + timeout_s)
+        return Completed(returncode, self.stderr_tail)
+
     def reap(self) -> int:
         """Collect the return code of a process that has ended, and kill what it left running."""
         self.drain_stderr()
@@ -200,18 +213,3 @@ def kill_children() -> None:
 def without_folders(text: str) -> str:
     """Cut absolute paths in a message down to their last part: folders are those of one machine."""
     return _ABSOLUTE.sub(r"\1", text)
-
-
-class Completed(NamedTuple):
-    """End of a bounded run: exit status, negative for a signal, None at the deadline; last few kilobytes of stderr."""
-
-    returncode: int | None
-    stderr: str
-
-
-def run_bounded(command: Sequence[str], timeout_s: float, **options: Any) -> Completed:
-    """Run a command to its end or to its deadline, and leave nothing running; ``options`` are those of `Child`."""
-    deadline = time.monotonic() + timeout_s
-    with Child(command, **options) as child:
-        returncode = child.wait(deadline)
-    return Completed(returncode, child.stderr_tail)

@@ -34,9 +34,9 @@ from typing import NamedTuple
 from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import LinkError, ObjectError, ProgramError, ProgramOutput, ProgramSize, ProgramTimeout, ToolchainError
-from mlgo.host.linker import run_linker
+from mlgo.host.linker import await_linker
 from mlgo.host.module_file import RunnableProgram, generation_of
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.toolchain import ask_version, find_linker, zig_environment
 from mlgo.objects.elf import global_symbols, read_sections, text_size
 
@@ -77,7 +77,7 @@ def link_program(
         defined, needed = (frozenset[bytes]().union(*names) for names in zip(*symbols, strict=True))
         driver = "c++" if any(name.startswith(_OF_CXX) for name in needed - defined) else "cc"
         command = [str(linker), driver, "-target", triple, *_LINK_OPTIONS, *files, "-o", str(program)]
-        run_linker(command, timeout_s, cwd=directory, env=zig_environment(cache_dir))
+        await_linker(Child(command, cwd=directory, env=zig_environment(cache_dir)), timeout_s)
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))
 
 
@@ -186,15 +186,15 @@ class _Run(NamedTuple):
 def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float) -> _Run:
     with scratch_directory() as directory:
         shutil.copy(program, directory / _PROGRAM)
-        run = run_bounded(
+        counted = Child(
             [str(valgrind.binary), *_OPTIONS, *tool, f"./{_PROGRAM}"],
-            timeout_s,
             cwd=directory,
             env={name: os.environ[name] for name in ("VALGRIND_LIB",) if name in os.environ},
             max_memory_bytes=_MAX_MEMORY_BYTES,
             stdout=directory / _OUTPUT,
             max_file_bytes=_MAX_OUTPUT_BYTES,
         )
+        run = counted.finish(timeout_s)
         if run.returncode is None:
             raise ProgramTimeout(f"{program.name} did not end within {timeout_s:g} s")
         if run.returncode < 0:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -61,9 +61,8 @@ class Toolchain:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the executable."""
-        status = self.binary.stat()
-        return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
+        """Hash of the executable, which takes a quarter of a second."""
+        return file_sha256(self.binary)
 
     def check_hash(self, sha256: str) -> None:
         """See that the executable is on this machine, runs, and is the one whose hash was taken on another."""
@@ -83,12 +82,16 @@ class Toolchain:
         """Start of a command that compiles bitcode."""
         return [*self.clang, f"--target={self.target}", "-Wno-override-module", "-fno-crash-diagnostics"]
 
-    def front_end(self, language: str) -> list[str]:
-        """Start of a command that compiles sources; ``language`` is ``c`` or ``c++``."""
+    def driver(self, language: str) -> list[str]:
+        """The compiler itself, as a build starts it; ``language`` is ``c`` or ``c++``."""
         if self.is_zig:
-            return [str(self.binary), "c++" if language == "c++" else "cc", "-target", self.target]
-        mode = ["--driver-mode=g++"] if language == "c++" else []
-        return [str(self.binary), *mode, f"--target={self.target}"]
+            return [str(self.binary), "c++" if language == "c++" else "cc"]
+        return [str(self.binary), *(["--driver-mode=g++"] if language == "c++" else [])]
+
+    def front_end(self, language: str) -> list[str]:
+        """Start of a command that compiles sources for the target; ``language`` is ``c`` or ``c++``."""
+        target = ["-target", self.target] if self.is_zig else [f"--target={self.target}"]
+        return [*self.driver(language), *target]
 
 
 def find_toolchain(setting: str, target: str) -> Toolchain:
@@ -115,12 +118,6 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
             "set toolchain: auto to use the compiler of the ziglang wheel"
         )
     return Toolchain(binary, is_zig, version, target)
-
-
-@cache
-def _hash_of(binary: Path, mtime_ns: int, num_bytes: int) -> str:
-    """Hash of an executable, which takes a quarter of a second: once in a process, unless the file changes."""
-    return file_sha256(binary)
 
 
 def zig_environment(cache_dir: Path) -> dict[str, str]:

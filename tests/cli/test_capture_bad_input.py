@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.errors import LinkError
-from mlgo.host.linker import LinkedFile, shipped_sizes
+from mlgo.host.linker import LinkedFile, link_file
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 
@@ -138,7 +138,7 @@ def test_a_program_that_nothing_calls(bitcode, toolchain, settings, tmp_path):
     compile_plain(toolchain, bitcode("int f(int x) { return x; }\n"), settings, object_path=tmp_path / "f.o")
     file = LinkedFile("p", "prog", "program", (("archive", ("f",)),))
     with pytest.raises(LinkError, match="nothing is left: no entry point and no export needs any of its functions"):
-        shipped_sizes(find_linker(), file, {"f": tmp_path / "f.o"}, 30.0)
+        link_file(find_linker(), file, {"f": tmp_path / "f.o"}, 30.0)
 
 
 def test_paths_that_hold_nothing_of_use(tmp_path, mlgo):

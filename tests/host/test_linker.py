@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.errors import CompileTimeout, LinkError
-from mlgo.host.linker import link
+from mlgo.host.linker import link_to
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.comdat import comdat_groups
@@ -22,14 +22,11 @@ FIRST = HEADER + "int one(int x) { return twin<1>(x) + twin<2>(x); }\nint shared
 SECOND = HEADER + "int two(int x) { return twin<1>(x + 7); }\nint shared() { return 2; }"
 
 
-def linked_text(linker, objects, timeout_s, *, fold=False):
-    """Text of a shared object of these."""
-    arguments = ["-shared", "-Bsymbolic", *map(str, objects)]
-    return text_size(read_sections(link(linker, arguments, timeout_s, fold=fold)))
-
-
-def size(objects, timeout_s=60.0, *, fold=False):
-    return linked_text(find_linker(), objects, timeout_s, fold=fold)
+def size(objects, *options, timeout_s=60.0):
+    """Text of a shared object of these, which is written beside the first."""
+    output = objects[0].with_name("linked.so")
+    link_to(output, find_linker(), ["-shared", "-Bsymbolic", *options, *map(str, objects)], timeout_s)
+    return text_size(read_sections(output.read_bytes()))
 
 
 @pytest.fixture
@@ -48,7 +45,7 @@ def test_copies_go_and_all_else_stays(objects, leaves_nothing):
     text = text_size(read_sections(second.read_bytes()))
     # Of the second object two small functions remain; its copy of the loop, which is most of it, goes.
     assert alone < both < alone + text
-    assert size(objects, fold=True) < both  # identical code is folded on demand
+    assert size(objects, "--icf=all") < both  # identical code is folded on demand
     # The same object again brings its own functions a second time, aligned, but no group.
     data = first.read_bytes()
     text = text_size(read_sections(data))

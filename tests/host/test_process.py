@@ -10,7 +10,7 @@ import pytest
 
 from mlgo.errors import ToolchainError
 from mlgo.host import process
-from mlgo.host.process import Child, run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, processes_naming
 
 
@@ -45,7 +45,7 @@ def test_it_dies_with_its_parent(tmp_path, launcher, request):
 )
 def test_how_a_run_ends(script, returncode, stderr, leaves_nothing):
     with leaves_nothing():
-        run = run_bounded(["sh", "-c", script], 20.0)
+        run = Child(["sh", "-c", script]).finish(20.0)
     assert run == (returncode, stderr)
 
 
@@ -63,7 +63,7 @@ def test_how_a_run_ends(script, returncode, stderr, leaves_nothing):
 def test_nothing_runs_on_after_the_end_or_the_deadline(script, returncode, name, leaves_nothing):
     with leaves_nothing():
         start = time.monotonic()
-        run = run_bounded(["sh", "-c", script], 0.3 if returncode is None else 5.0)
+        run = Child(["sh", "-c", script]).finish(0.3 if returncode is None else 5.0)
         assert (0.3 if returncode is None else 0.0) <= time.monotonic() - start < WITHIN_S
     assert run.returncode == returncode
     assert all_end(name)
@@ -71,7 +71,7 @@ def test_nothing_runs_on_after_the_end_or_the_deadline(script, returncode, name,
 
 def test_stderr_is_kept_to_its_tail(leaves_nothing):
     with leaves_nothing():
-        run = run_bounded(["sh", "-c", "yes noise | head -c 3000000 >&2; echo the end >&2; exit 7"], 20.0)
+        run = Child(["sh", "-c", "yes noise | head -c 3000000 >&2; echo the end >&2; exit 7"]).finish(20.0)
     assert run.returncode == 7
     assert run.stderr.endswith("the end\n")
     assert 100 < len(run.stderr) <= 1 << 14
@@ -80,17 +80,17 @@ def test_stderr_is_kept_to_its_tail(leaves_nothing):
 def test_stdout_goes_to_a_file_of_limited_size(tmp_path, leaves_nothing):
     output = tmp_path / "output"
     with leaves_nothing():
-        run = run_bounded(["sh", "-c", "echo first; echo noise >&2; echo second"], 10.0, stdout=output)
+        run = Child(["sh", "-c", "echo first; echo noise >&2; echo second"], stdout=output).finish(10.0)
     assert (run.returncode, run.stderr, output.read_bytes()) == (0, "noise\n", b"first\nsecond\n")
     with leaves_nothing():  # the pause because the limit comes right after the start
-        run = run_bounded(["sh", "-c", "sleep 0.2; exec yes"], 10.0, stdout=output, max_file_bytes=10000)
+        run = Child(["sh", "-c", "sleep 0.2; exec yes"], stdout=output, max_file_bytes=10000).finish(10.0)
     assert (run.returncode, output.stat().st_size) == (-signal.SIGXFSZ, 10000)
 
 
 def test_folder_and_environment(script, tmp_path):
     script("pwd -P >&2; echo $NAME >&2; exit 3")
     (name,) = (path.name for path in tmp_path.iterdir())
-    run = run_bounded([f"./{name}"], 10.0, cwd=tmp_path, env={"NAME": "value"})
+    run = Child([f"./{name}"], cwd=tmp_path, env={"NAME": "value"}).finish(10.0)
     assert run == (3, f"{tmp_path.resolve()}\nvalue\n")
 
 
@@ -98,7 +98,7 @@ def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
     (tmp_path / "text").write_text("hello")
     for command in (tmp_path / "missing", tmp_path / "text", tmp_path):
         with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
-            run_bounded([str(command)], 1.0)
+            Child([str(command)]).finish(1.0)
 
 
 @pytest.mark.parametrize(

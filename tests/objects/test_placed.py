@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlgo.host.linker import LinkedFile, link, link_and_place, measure_file, shipped_sizes
+from mlgo.host.linker import LinkedFile, link_and_place, link_file, measure_file
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.symbols import function_extents
@@ -45,13 +45,13 @@ def program(*modules, options=()):
 
 
 def test_functions_by_hand(objects):
-    linked = link_and_place(find_linker(), program("main", "twice"), objects(main=MAIN, twice=TWICE), 30.0)
-    assert [(one.input, one.symbols) for one in linked.functions] == [
+    linked, functions = link_and_place(find_linker(), program("main", "twice"), objects(main=MAIN, twice=TWICE), 30.0)
+    assert [(one.input, one.symbols) for one in functions] == [
         ("main", ("main",)),
         ("twice", ("twice",)),
         ("twice", ("unused",)),
     ]
-    main, twice, unused = linked.functions
+    main, twice, unused = functions
     # push rax (1); call (5); inc eax (2); pop rcx (1); ret (1). twice: lea eax, [rdi + rdi] (3); ret (1).
     assert (main.text, twice.text) == (10, 4)
     assert unused.text == 3  # mov eax, edi (2); ret (1)
@@ -60,23 +60,25 @@ def test_functions_by_hand(objects):
     assert main.unwind == 8 + 24
     assert twice.unwind == unused.unwind == 8 + 20
     # Functions begin at multiples of 4 or of their alignment; so nothing but padding is left of the code.
-    assert 0 <= linked.sizes["text"] - 17 < 16 * 3
+    sizes = measure_file(linked)
+    assert 0 <= sizes["text"] - 17 < 16 * 3
     # Of the unwind tables: the first entry, which all have in common, the end mark, and the head of the index.
-    assert linked.sizes["unwind"] - sum(one.unwind for one in linked.functions) == 24 + 4 + 12
+    assert sizes["unwind"] - sum(one.unwind for one in functions) == 24 + 4 + 12
 
 
 def test_sizes_are_those_of_a_link_without_a_map(objects):
     paths = objects(main=MAIN, twice=TWICE)
     file = program("main", "twice", options=("--gc-sections",))
-    assert link_and_place(find_linker(), file, paths, 30.0).sizes == shipped_sizes(find_linker(), file, paths, 30.0)
+    linked, _ = link_and_place(find_linker(), file, paths, 30.0)
+    assert measure_file(linked) == measure_file(link_file(find_linker(), file, paths, 30.0))
 
 
 def test_a_table_of_exceptions_belongs_to_its_function(objects):
     paths = objects(main=THROWS, twice=TWICE)
-    linked = link_and_place(find_linker(), program("main", "twice"), paths, 30.0)
-    with_table = {one.symbols[0]: one.unwind for one in linked.functions}
-    alone = link_and_place(find_linker(), program("twice"), {"twice": paths["twice"]}, 30.0)
-    assert {one.symbols[0]: one.unwind for one in alone.functions}.items() <= with_table.items()
+    _, linked = link_and_place(find_linker(), program("main", "twice"), paths, 30.0)
+    with_table = {one.symbols[0]: one.unwind for one in linked}
+    _, alone = link_and_place(find_linker(), program("twice"), {"twice": paths["twice"]}, 30.0)
+    assert {one.symbols[0]: one.unwind for one in alone}.items() <= with_table.items()
     (line,) = (line for line in readelf(paths["main"], "-S").splitlines() if " .gcc_except_table" in line)
     size = int(line.split("PROGBITS")[1].split()[2], 16)
     # main's entry has the address of its table as well, 4 bytes; its table is all there is.
@@ -90,7 +92,7 @@ def test_copies_count_where_they_are_kept(objects):
     )
     paths = objects(**{name: "// throw\n" + shared % name for name in ("one", "two")})
     file = LinkedFile("p", "lib.so", "shared", (("object", ("one", "two")),))
-    functions = link_and_place(find_linker(), file, paths, 30.0).functions
+    _, functions = link_and_place(find_linker(), file, paths, 30.0)
     assert sorted((one.symbols[0], one.input) for one in functions) == [
         ("_Z3onei", "one"),
         ("_Z3twoi", "two"),
@@ -98,16 +100,14 @@ def test_copies_count_where_they_are_kept(objects):
     ]
 
 
-def test_without_an_index_code_is_still_told(objects, tmp_path):
-    paths = objects(main=MAIN, twice=TWICE)
-    words = ["-e", "main", "--no-eh-frame-hdr", *map(str, paths.values())]
-    data = link(find_linker(), words, 30.0, link_map=tmp_path / "map")
-    functions = function_extents(data, (tmp_path / "map").read_text())
+def test_without_an_index_code_is_still_told(objects):
+    file = program("main", "twice", options=("--no-eh-frame-hdr",))
+    data, functions = link_and_place(find_linker(), file, objects(main=MAIN, twice=TWICE), 30.0)
     assert [(one.text, one.unwind) for one in functions] == [(10, 0), (4, 0), (3, 0)]
     assert measure_file(data)["unwind"] > 0
 
 
 @pytest.mark.parametrize("text", ["", "no map\n", "zzz\n 1 2 3\n", "  1000  1000  zz  1 .text\n"])
-def test_what_is_no_map_tells_nothing(objects, text, tmp_path):
-    words = ["-e", "main", *map(str, objects(main=MAIN, twice=TWICE).values())]
-    assert function_extents(link(find_linker(), words, 30.0), text) == []
+def test_what_is_no_map_tells_nothing(objects, text):
+    linked = link_file(find_linker(), program("main", "twice"), objects(main=MAIN, twice=TWICE), 30.0)
+    assert function_extents(linked, text) == []

@@ -42,9 +42,9 @@ def make_misbehaving():
         if job == "affinity":
             return sorted(os.sched_getaffinity(0))
         if job == "spawn":
-            from mlgo.host.process import run_bounded
+            from mlgo.host.process import Child
 
-            run_bounded(["sleep", "126.5"], 100.0)
+            Child(["sleep", "126.5"]).finish(100.0)
         if job == "scratch":
             from mlgo.base.scratch import scratch_directory
 

@@ -22,7 +22,8 @@ from mlgo.corpus.capture.commands import (
     steps_of,
 )
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
-from mlgo.host.linker import run_linker
+from mlgo.host.linker import await_linker
+from mlgo.host.process import Child
 from mlgo.host.toolchain import find_linker, zig_environment
 
 _PROBES = ("CompilerId", "_CMakeLTOTest")
@@ -272,4 +273,4 @@ class Relink:
         return place
 
     def _run(self, command: Sequence[str], folder: Path) -> None:
-        run_linker(command, self.timeout_s, cwd=folder, env=zig_environment(self.cache_dir))
+        await_linker(Child(command, cwd=folder, env=zig_environment(self.cache_dir)), self.timeout_s)

@@ -26,7 +26,8 @@ from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError
-from mlgo.host.frontend import first_error, run_compiler
+from mlgo.host.frontend import await_compiler, first_error
+from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
 from mlgo.objects.elf import SHF_ALLOC, read_sections, section_name, text_size
 
@@ -246,8 +247,9 @@ class Recompiler:
         return [binary, *(["clang"] if self.toolchain.is_zig else []), *(["--driver-mode=g++"] if is_cxx else [])]
 
     def _run(self, row: RowView, arguments: Sequence[str], program: Sequence[str] = ()) -> str:
-        command, environment = [*(program or self.toolchain.clang), *arguments], zig_environment(self.cache_dir)
-        return run_compiler(command, self.timeout_s, cwd=Path(row["folder"]), env=environment)
+        command = [*(program or self.toolchain.clang), *arguments]
+        compiler = Child(command, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
+        return await_compiler(compiler, self.timeout_s)
 
     def _reason(self, row: RowView) -> str:
         """Kind and text of the most likely reason why the sizes differ."""

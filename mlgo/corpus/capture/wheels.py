@@ -28,7 +28,7 @@ from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.recipe import Wheel
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import CorpusError, ObjectError
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.toolchain import find_linker, zig_environment
 from mlgo.objects.elf import global_symbols
 
@@ -84,7 +84,7 @@ def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
         settings.setdefault("build-dir", str(source / "build"))
     given = [f"--config-settings={name}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "pip", "wheel", *_PIP, *given, "-w", str(folder / "wheel"), str(source)]
-    run = run_bounded(command, how.timeout_s, cwd=source, env=environment, stdout=log)
+    run = Child(command, cwd=source, env=environment, stdout=log).finish(how.timeout_s)
     with log.open("a") as file:
         file.write(run.stderr)
     if run.returncode != 0:

@@ -18,7 +18,7 @@ from mlgo.base.seeding import sample
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, CompilerExit, CompileTimeout, PolicyError
 from mlgo.host.actions import ActionSpace, check_features
-from mlgo.host.process import run_bounded, without_folders
+from mlgo.host.process import Child, without_folders
 from mlgo.host.tasks.ir2vec import vocabulary_of
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.host.toolchain import zig_environment
@@ -233,7 +233,8 @@ def build_harness(task: Task, command: Sequence[str]) -> Iterator[Harness]:
 
 def run_tool(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
     """Run a compiler, a linker or a model to its end."""
-    run = run_bounded(command, _TIMEOUT_S, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache"))
+    tool = Child(command, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache"))
+    run = tool.finish(_TIMEOUT_S)
     if run.returncode is None:
         raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")
     if run.returncode != 0:

@@ -18,7 +18,7 @@ from tqdm import tqdm
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.errors import MlgoError
-from mlgo.host.process import run_bounded
+from mlgo.host.process import Child
 from mlgo.host.toolchain import find_toolchain
 from mlgo.research.lit_host import MODULES
 from mlgo.research.lit_standins import REASON, TOOLCHAIN, TOOLS
@@ -103,7 +103,7 @@ def _run_test(path: Path, folder: Path, text: str, scratch: Path, toolchain: str
         REASON: str(reason),
         TOOLCHAIN: toolchain,
     }
-    done = run_bounded(command, _TIMEOUT_S, cwd=output, env=environment)
+    done = Child(command, cwd=output, env=environment).finish(_TIMEOUT_S)
     if reason.exists():
         return Tested(name, "not applicable", reason.read_text().splitlines()[0])
     if done.returncode == 0:

@@ -7,7 +7,7 @@ import pytest
 
 from mlgo.corpus.link_time import fat_module, imported_modules
 from mlgo.errors import ConfigError
-from mlgo.host.linker import LinkedFile, shipped_sizes
+from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.module_file import generation_of
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import EchoAdvisor, get_task
@@ -71,7 +71,7 @@ def test_a_pre_link_compile_makes_the_code_of_an_ordinary_one(sample, toolchain,
 
 def test_back_ends_link_to_less_than_sources(rows, imported, tools, compiled):
     sizes = [
-        shipped_sizes(tools.linker, LinkedFile.of_row(program), compiled(modules), 60.0)["text"]
+        section_sizes(link_file(tools.linker, LinkedFile.of_row(program), compiled(modules), 60.0))["text"]
         for modules, program in ((rows, PROGRAM), (imported[0], imported[1][0]))
     ]
     assert 0 < sizes[1] < sizes[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
-from mlgo.host.linker import LinkedFile, shipped_sizes
+from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.module_file import generation_of, with_options
 from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.objects.elf import function_code, global_symbols
@@ -39,8 +39,8 @@ def test_a_program_too_large_is_cut_into_groups_that_link_to_it(rows, tools, com
     objects = compiled(merged)
     assert global_symbols(objects["all#0"].read_bytes()) == ({b"main"}, {b"used"})
     assert global_symbols(objects["all#1"].read_bytes()) == ({b"used"}, {b"system_call"})
-    separate = shipped_sizes(tools.linker, LinkedFile.of_row(both), compiled(rows), 60.0)
-    in_groups = shipped_sizes(tools.linker, LinkedFile.of_row(program), objects, 60.0)
+    separate = section_sizes(link_file(tools.linker, LinkedFile.of_row(both), compiled(rows), 60.0))
+    in_groups = section_sizes(link_file(tools.linker, LinkedFile.of_row(program), objects, 60.0))
     assert 0 < in_groups["text"] < separate["text"]  # never_called has gone
 
 
@@ -54,7 +54,7 @@ def test_a_copy_in_two_groups_is_code_in_one(made, tools, compiled):
     objects = compiled(merged)
     defined = [global_symbols(objects[name].read_bytes())[0] for name in ("both.so#0", "both.so#1")]
     assert sum(b"_Z4twinILi5EEii" in names for names in defined) == 1
-    assert shipped_sizes(tools.linker, LinkedFile.of_row(program), objects, 60.0)["text"] > 0
+    assert section_sizes(link_file(tools.linker, LinkedFile.of_row(program), objects, 60.0))["text"] > 0
 
 
 def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
