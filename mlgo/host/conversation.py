@@ -55,11 +55,7 @@ class Channel(Closing):
             return None
 
     def answer(self, advice: bytes) -> None:
-        try:
-            written = os.write(self._in_fd, advice)
-        except BlockingIOError:
-            written = 0
-        if written != len(advice):
+        if self.answer_ahead(advice):
             raise ChannelError("the compiler does not read its answers")
 
     def answer_ahead(self, advice: bytes) -> bytes:

@@ -13,12 +13,12 @@ text, and refuses what is not exactly as declared: an unknown operator, inputs o
 asks for equal ones, a result of another type.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -145,12 +145,8 @@ class TosaGraph:
 
     def reshape(self, value: "Tensor", shape: Sequence[int]) -> "Tensor":
         """The same numbers in another shape; one axis may be -1, what is left."""
-        if -1 in shape:
-            rest = prod(value.shape) // -prod(shape)
-            shape = [rest if axis == -1 else axis for axis in shape]
-        if value.shape == tuple(shape):
-            return value
-        return self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
+        shape = np.empty(value.shape).reshape(shape).shape
+        return value if value.shape == shape else self.add("reshape", [value, self.shape(shape)], value.dtype, shape)
 
     def swapaxes(self, value: "Tensor", one: int, other: int) -> "Tensor":
         """Two axes in each other's place."""
@@ -287,24 +283,16 @@ class Tensor:
 
     def __getitem__(self, key: Any) -> "Tensor":
         """``[..., None]``, ``[..., i]`` and what is made of them; the axes behind the dots only."""
-        _, *last = key
-        num_axes = sum(one is not None for one in last)
-        start, size, shape = [0] * self.ndim, list(self.shape), list(self.shape[: self.ndim - num_axes])
-        axis = len(shape)
-        for one in last:
-            if one is None:
-                shape.append(1)
-                continue
+        axes = [one for one in key[1:] if one is not None]
+        start, size, part = [0] * self.ndim, list(self.shape), self
+        for axis, one in enumerate(axes, self.ndim - len(axes)):
             if isinstance(one, slice):
                 assert one == slice(None)
-                shape.append(self.shape[axis])
             else:
                 start[axis], size[axis] = int(one), 1
-            axis += 1
-        part = self
         if size != list(self.shape):
             part = self.graph.add("slice", [self, self.graph.shape(start), self.graph.shape(size)], self.dtype, size)
-        return self.graph.reshape(part, shape)
+        return self.graph.reshape(part, np.empty(self.shape)[key].shape)
 
 
 def _type(dtype: str, shape: Sequence[int]) -> str:
@@ -336,11 +324,7 @@ _ARGUMENT = re.compile(r'(?:%arg\d+: )?(?P<type>\S+) \{tf_saved_model\.index_pat
 _RETURN = re.compile(r"    return (?P<name>%\d+) : (?P<type>\S+)")
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)(i64|i8|i1|f32|index)>")
 _VALUES = re.compile(r"values = dense<(?P<values>.*)> : (?P<type>\S+)")
-_DTYPES = {"i64": "int64", "i8": "int8", "i1": "bool", "f32": "float32", "index": "int64"}
-_READ: dict[str, Callable[[str], Any]] = dict.fromkeys(("int64", "int8"), int) | {
-    "float32": float,
-    "bool": {"true": True, "false": False}.__getitem__,
-}
+_DTYPES = {kind: dtype for dtype, kind in _KINDS.items()} | {"index": "int64"}
 
 
 Operation = re.Match[str]
@@ -479,10 +463,11 @@ def _constant(one: Operation) -> np.ndarray:
         if text.startswith('"0x'):
             numbers = np.frombuffer(bytes.fromhex(text[3:-1]), np.dtype(dtype).newbyteorder("<")).astype(dtype)
         else:
-            words = re.sub(r"[\[\],]", " ", text).split()
-            numbers = np.array([_READ[dtype](word) for word in words], dtype)
+            numbers = np.array(listed := json.loads(text), dtype)
+            if (kind := np.array(listed).dtype).kind != numbers.dtype.kind:
+                raise ValueError(f"they are {kind.name}")
         values = numbers.reshape(shape)
-    except (ValueError, OverflowError, KeyError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise PolicyError(f"{one['name']} has other numbers than its type {found['type']} says: {error}") from error
     return values if one["operator"] == "const_shape" else _checked(values, one["type"], one["name"])
 
