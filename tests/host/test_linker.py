@@ -30,11 +30,8 @@ def size(objects, *options, timeout_s=60.0):
 
 
 @pytest.fixture
-def objects(bitcode, toolchain, settings, tmp_path):
-    paths = [tmp_path / "first.o", tmp_path / "second.o"]
-    for path, text in zip(paths, (FIRST, SECOND), strict=True):
-        compile_plain(toolchain, bitcode(text, "c++"), settings, object_path=path)
-    return paths
+def objects(compiled):
+    return [compiled(text, "-Oz", language="c++") for text in (FIRST, SECOND)]
 
 
 def test_copies_go_and_all_else_stays(objects, leaves_nothing):
@@ -53,13 +50,9 @@ def test_copies_go_and_all_else_stays(objects, leaves_nothing):
     assert alone < size([first, first]) <= alone + own + 2 * 16
 
 
-def test_tables_of_the_dynamic_linker_do_not_count(bitcode, toolchain, settings, tmp_path):
-    def linked(name: str) -> int:
-        path = tmp_path / f"{len(name)}.o"
-        compile_plain(toolchain, bitcode(f"int {name}(int x) {{ return x + 1; }}"), settings, object_path=path)
-        return size([path])
-
-    assert linked("f") == linked("f" * 5000)
+def test_tables_of_the_dynamic_linker_do_not_count(compiled):
+    short, long = (compiled(f"int {name}(int x) {{ return x + 1; }}", "-Oz") for name in ("f", "f" * 5000))
+    assert size([short]) == size([long])
 
 
 def test_code_that_is_not_position_independent_links(toolchain, settings, tmp_path):
@@ -76,12 +69,12 @@ def test_code_that_is_not_position_independent_links(toolchain, settings, tmp_pa
 
 
 @pytest.mark.parametrize("visibility", ["default", "hidden", "protected"])
-def test_symbols_of_modules_that_are_not_there_stay_open(bitcode, toolchain, settings, tmp_path, visibility):
+def test_symbols_of_modules_that_are_not_there_stay_open(compiled, visibility):
     attribute = f'__attribute__((visibility("{visibility}")))'
     text = f"{attribute} extern int missing(int); {attribute} int f(int x) {{ return missing(x) + 1; }}"
-    compile_plain(toolchain, bitcode(text), settings, object_path=tmp_path / "a.o")
-    code = executable_size(read_sections((tmp_path / "a.o").read_bytes()))
-    assert size([tmp_path / "a.o"]) >= code  # nothing exported is no reason to drop it
+    path = compiled(text, "-Oz")
+    code = executable_size(read_sections(path.read_bytes()))
+    assert size([path]) >= code  # nothing exported is no reason to drop it
 
 
 def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
@@ -94,8 +87,7 @@ def test_what_the_linker_refuses(objects, tmp_path, leaves_nothing):
         size(objects, timeout_s=0.0)
 
 
-def test_files_of_other_formats_are_refused(bitcode, toolchain, settings, tmp_path):
-    apple = type(toolchain)(toolchain.binary, True, toolchain.version, "aarch64-macos-none")
-    compile_plain(apple, bitcode("int f(void) { return 1; }"), settings, object_path=tmp_path / "a.o")
+def test_files_of_other_formats_are_refused(compiled):
+    path = compiled("int f(void) { return 1; }", target="aarch64-macos-none")
     with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
-        size([tmp_path / "a.o"])
+        size([path])

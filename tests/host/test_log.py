@@ -228,16 +228,16 @@ headers = st.builds(
 )
 
 
+WRITERS = {
+    Header: write_header,
+    Context: lambda context: write_context(context.name),
+    RawObservation: lambda observation: write_observation(*observation),
+    Outcome: lambda outcome: write_outcome(outcome.number, outcome.payload),
+}
+
+
 def written(event) -> bytes:
-    match event:
-        case Header():
-            return write_header(event)
-        case Context(name):
-            return write_context(name)
-        case RawObservation(number, payload):
-            return write_observation(number, payload)
-        case Outcome(number, payload):
-            return write_outcome(number, payload)
+    return WRITERS[type(event)](event)
 
 
 CONTEXTS = ["", "f", 'with "quotes"', "back\\slash", "_ZN3foo3barEv", "naïve", "a\nb"]

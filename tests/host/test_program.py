@@ -7,7 +7,6 @@ import pytest
 
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.program import count_run, link_program
-from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 
 TRIPLE = "x86_64-linux-gnu"
@@ -30,22 +29,9 @@ TWICE = 'extern "C" int twice(int x) { return 2 * x; }'
 LOOP = "volatile long sum; int main(void) { for (long i = 0; i < ROUNDS; ++i) sum += i; return 0; }"
 
 
-@pytest.fixture
-def build(bitcode, toolchain, settings, tmp_path):
-    """Objects of source texts for x86_64-linux-gnu, by their language."""
-
-    def objects(*texts):
-        paths = []
-        for i, (language, text) in enumerate(texts):
-            paths.append(tmp_path / f"{i}.o")
-            compile_plain(toolchain, bitcode(text, language), settings, object_path=paths[-1])
-        return paths
-
-    return objects
-
-
-def test_objects_for_gnu_become_a_static_program(build, zig_cache, tmp_path, leaves_nothing):
-    objects, first, second = build(("c", HELLO), ("c++", TWICE)), tmp_path / "first", tmp_path / "deeper" / "second"
+def test_objects_for_gnu_become_a_static_program(compiled, zig_cache, tmp_path, leaves_nothing):
+    objects = [compiled(HELLO, "-Oz"), compiled(TWICE, "-Oz", language="c++")]
+    first, second = tmp_path / "first", tmp_path / "deeper" / "second"
     with leaves_nothing():
         link_program(find_linker(), objects, first, zig_cache, 250.0, TRIPLE)
     run = subprocess.run([first], capture_output=True, env={}, check=False)
@@ -55,11 +41,11 @@ def test_objects_for_gnu_become_a_static_program(build, zig_cache, tmp_path, lea
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_caches_do_not_grow_with_the_programs(build, zig_cache, tmp_path):
+def test_caches_do_not_grow_with_the_programs(compiled, zig_cache, tmp_path):
     def link(number, cache):
         program = tmp_path / "program"
-        objects = build(("c", f"int main(void) {{ return {number}; }}"))
-        link_program(find_linker(), objects, program, cache, 250.0, TRIPLE)
+        compiled_main = compiled(f"int main(void) {{ return {number}; }}", "-Oz")
+        link_program(find_linker(), [compiled_main], program, cache, 250.0, TRIPLE)
         assert subprocess.run([program], check=False).returncode == number
         return sum(1 for path in cache.rglob("*") if path.is_file())
 
@@ -68,12 +54,12 @@ def test_caches_do_not_grow_with_the_programs(build, zig_cache, tmp_path):
     assert link(11, own) == link(12, own) == link(13, own)
 
 
-def test_a_loop_in_c_counts_by_its_rounds(build, zig_cache, valgrind, tmp_path):
+def test_a_loop_in_c_counts_by_its_rounds(compiled, zig_cache, valgrind, tmp_path):
     runs = []
     for rounds in (1000, 2000, 4000):
         program = tmp_path / str(rounds)
-        objects = build(("c", LOOP.replace("ROUNDS", str(rounds))))
-        link_program(find_linker(), objects, program, zig_cache, 250.0, TRIPLE)
+        loop = compiled(LOOP.replace("ROUNDS", str(rounds)), "-Oz")
+        link_program(find_linker(), [loop], program, zig_cache, 250.0, TRIPLE)
         runs.append(count_run(valgrind, program, 60.0))
     first, second, third = runs
     assert second.reads - first.reads == second.writes - first.writes == 1000
@@ -83,8 +69,8 @@ def test_a_loop_in_c_counts_by_its_rounds(build, zig_cache, valgrind, tmp_path):
     assert count_run(valgrind, program, 60.0) == third
 
 
-def test_what_the_linker_refuses(build, zig_cache, tmp_path, leaves_nothing):
-    objects, output = build(("c", HELLO)), tmp_path / "program"
+def test_what_the_linker_refuses(compiled, zig_cache, tmp_path, leaves_nothing):
+    objects, output = [compiled(HELLO, "-Oz")], tmp_path / "program"
     with leaves_nothing(), pytest.raises(LinkError, match=r"ended with status 1: .*undefined symbol: twice") as caught:
         link_program(find_linker(), objects, output, zig_cache, 250.0, TRIPLE)
     assert str(tmp_path) not in str(caught.value)

@@ -11,6 +11,7 @@ from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
+from tests.fakes.policies import linear_policy
 
 COLUMNS = 6
 FOUR = ("callsite_cost", "threshold", "node_count", "edge_count")
@@ -128,16 +129,12 @@ CASES = {
 }
 
 
-def exact(task, features, weights, hidden=()):
-    """A policy of small integers: neither its sums nor its normalisation of 0 are rounded."""
-    architecture = Architecture((get_task(task).actions.num_inputs(len(features)), *hidden, 1))
-    scaling = Normalisation(features, np.zeros(len(features), np.float32), np.ones(len(features), np.float32))
-    return Policy(task, scaling, architecture, np.array(weights, np.float32))
+# Policies of small integers: neither their sums nor their normalisation of 0 are rounded.
 
 
 def tied_calls():
     """Inlines where the first number is larger, by the difference of two hidden units: a tie is a logit of 0."""
-    policy = exact("inline-size", ("callsite_cost", "threshold"), [1, -1, -1, 1, 0, 0, 1, -1, 0], hidden=(2,))
+    policy = linear_policy("inline-size", ("callsite_cost", "threshold"), [1, -1, -1, 1, 0, 0, 1, -1, 0], hidden=(2,))
     larger, smaller = [(1, 0), (8, 7), (-3, -4)], [(0, 1), (7, 8), (-4, -3)]
     equal = [(0, 0), (1, 1), (7, 7), (-3, -3), (-(2**63), -(2**63))]
     equal += [(1000, 10**12)]  # the logarithms of both are clipped at 5
@@ -149,7 +146,7 @@ def tied_calls():
 def tied_evictions():
     """Evicts where the logarithm of the stage is farthest above that of broken hints, the last column as any other."""
     # stage, broken hints; both again for the last column; 1 for the last column; no bias
-    policy = exact("regalloc-evict", ("max_stage", "nr_broken_hints"), [1, -1, 0, 0, 0, 0])
+    policy = linear_policy("regalloc-evict", ("max_stage", "nr_broken_hints"), [1, -1, 0, 0, 0, 0])
     rows = [  # mask, max_stage, nr_broken_hints -> the first of the best
         ([1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], 0),
         ([0, 0, 1, 1, 0, 1], [3, 3, 3, 3, 3, 3], [0, 0, 0, 0, 0, 0], 2),
@@ -168,7 +165,7 @@ def tied_evictions():
 def tied_ranges():
     """Stages 0 to 6 have the logits 0, 1, -1, 3, -3, 0, 0, whatever the size; what cannot be spilled has 1 more."""
     groups = [[0, logit, 0] for logit in (0, 1, -1, 3, -3, 0, 0)]
-    policy = exact("regalloc-priority", RANGES, [*np.ravel(groups), 1, 0])
+    policy = linear_policy("regalloc-priority", RANGES, [*np.ravel(groups), 1, 0])
     spilled, below = WEIGHT_OF_UNSPILLABLE, np.nextafter(WEIGHT_OF_UNSPILLABLE, np.float32(0.0))
     rows = [  # size, stage, weight -> share of the largest priority, (1 + x / (1 + |x|)) / 2
         (16, 0, 0.5, 1 / 2),

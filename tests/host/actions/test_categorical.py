@@ -9,10 +9,9 @@ from mlgo.base.types import TensorSpec
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Categorical, Observation, Subset
 from mlgo.host.log import Header
-from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import ExploringAdvisor, Policy
+from mlgo.policy.policy import ExploringAdvisor
+from tests.fakes.policies import linear_policy
 from tests.host.actions import cases
 
 COLUMNS, HEADER = cases.COLUMNS, cases.CASES["categorical"].header
@@ -25,9 +24,7 @@ def payload(mask, density, progress=0.5):
 
 
 def policy(weights, features=FEATURES, hidden=()):
-    scaling = Normalisation(features, np.zeros(len(features), np.float32), np.ones(len(features), np.float32))
-    architecture = Architecture((SPACE.num_inputs(len(features)), *hidden, 1))
-    return Policy("regalloc-evict", scaling, architecture, np.array(weights, np.float32))
+    return linear_policy("regalloc-evict", features, weights, hidden)
 
 
 def answers(advisor, payloads):
@@ -127,18 +124,15 @@ def test_legal_columns_come_first_in_demonstrations():
     assert seen[0, :, 2].tolist() == [0, 1]  # the last column, where legal, is marked as such
 
 
-def test_probabilities_by_hand():
-    import_tensorflow()
-    from keras import ops
-
+def test_probabilities_by_hand(keras):
     # Outputs 0, ln 3 and 5 for inputs 0, 1 and 2; the last column is not legal.
     table = np.array([0.0, math.log(3.0), 5.0], np.float32)
     inputs = np.array([[[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]]], np.float32)
     logits = SPACE.logits(lambda values: table[values[..., 0].astype(int)][..., None], inputs)
-    found = [float(SPACE.log_prob(ops, logits, np.array([answer], np.float32))[0]) for answer in range(3)]
+    found = [float(SPACE.log_prob(keras.ops, logits, np.array([answer], np.float32))[0]) for answer in range(3)]
     assert np.exp(found).tolist() == pytest.approx([0.25, 0.75, 0.0])
     expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert float(SPACE.entropy(ops, logits)[0]) == pytest.approx(expected)
+    assert float(SPACE.entropy(keras.ops, logits)[0]) == pytest.approx(expected)
 
 
 def test_margins_by_hand():

@@ -10,7 +10,6 @@ from scipy import stats
 
 from mlgo.host.actions import Binary, Categorical, Observation, Scalar, Subset
 from mlgo.host.tasks.task import all_tasks
-from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.network import logits
 from mlgo.policy.policy import ExploringAdvisor
 from tests.host.actions.cases import CASES, answers
@@ -18,14 +17,6 @@ from tests.host.actions.cases import CASES, answers
 SEEDS = st.integers(0, 2**32 - 1)
 SPACES = {"binary": Binary(), "categorical": Categorical("mask"), "subset": Subset()}
 SPACES["scalar"] = next(task.actions for task in all_tasks() if isinstance(task.actions, Scalar))
-
-
-@pytest.fixture(scope="module")
-def keras():
-    import_tensorflow()
-    import keras
-
-    return keras
 
 
 def some_logits(name, rng, count=50):

@@ -12,7 +12,6 @@ from mlgo.errors import PolicyError
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.tasks.regalloc import PRIORITIES, REGALLOC_PRIORITY
-from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import ExploringAdvisor, Policy
@@ -143,24 +142,13 @@ def test_noise_is_added_to_outputs():
     assert turned.mean() == pytest.approx(0.3, abs=0.04)  # standard error 0.01
 
 
-def test_what_agrees_by_hand():
-    import_tensorflow()
-    from keras import ops
-
+def test_densities_by_hand(keras):
     logits = PRIORITIES.logits(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
     assert logits.tolist() == [0.0, 1.0]
-    assert np.asarray(PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))).tolist() == [True, False]
-
-
-def test_densities_by_hand():
-    import_tensorflow()
-    from keras import ops
-
-    logits = PRIORITIES.logits(lambda inputs: 2.0 * inputs, np.array([[0.0], [0.5]], np.float32))
-    found = np.asarray(PRIORITIES.log_prob(ops, logits, np.array([0.0, 3.0], np.float32)))
+    found = np.asarray(PRIORITIES.log_prob(keras.ops, logits, np.array([0.0, 3.0], np.float32)))
     peak = -math.log(math.sqrt(2.0 * math.pi))
     assert found.tolist() == pytest.approx([peak, peak - 2.0])
     expected = [0.5 + math.log(math.sqrt(2.0 * math.pi))] * 2
-    assert np.asarray(PRIORITIES.entropy(ops, logits)).tolist() == pytest.approx(expected)
-    agreed = PRIORITIES.agrees(ops, logits, np.array([0.05, 3.0], np.float32))
+    assert np.asarray(PRIORITIES.entropy(keras.ops, logits)).tolist() == pytest.approx(expected)
+    agreed = PRIORITIES.agrees(keras.ops, logits, np.array([0.05, 3.0], np.float32))
     assert np.asarray(agreed).tolist() == [True, False]
