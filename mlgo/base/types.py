@@ -22,6 +22,9 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "uint64_t": np.dtype(np.uint64),
 }
 
+C_TYPES = {dtype: name for name, dtype in DTYPES.items()}
+"""The same names by data type."""
+
 # No tensor of a real task comes near this; a header that asks for more is damaged.
 MAX_TENSOR_BYTES = 1 << 24
 

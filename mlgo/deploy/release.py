@@ -68,14 +68,14 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
         exported: folder with a folder for each form, ``parity.json`` and perhaps a card; may be the same.
     """
     found, name = load_policy(policy), PolicyName.of(policy.resolve().name)
-    parity = _checked_forms(exported, policy_hashes(policy))
+    parity, identity = _read_parity(exported), policy_hashes(policy)
+    by_form = {
+        form: {f"{form}/{file}": data for file, data in _read_form(exported / form, one, identity).items()}
+        for form, one in parity.items()
+    }
     if unknown := sorted(set(forms or ()) - set(parity)):
         raise ConfigError(f"{exported} has no {', '.join(unknown)}; it has {', '.join(parity)}")
     files = {file: (policy / file).read_bytes() for file in POLICY_FILES}
-    by_form = {
-        form: {f"{form}/{file}": (exported / form / file).read_bytes() for file in one["files"]}
-        for form, one in parity.items()
-    }
     card = read_json(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
         check_card(card, ChainMap({PARITY: (exported / PARITY).read_bytes()}, files, *by_form.values()), exported)
@@ -131,8 +131,8 @@ def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
             )
 
 
-def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, Json]:
-    """Checks of each form, by name: every form was checked, and is of this policy."""
+def _read_parity(exported: Path) -> dict[str, Json]:
+    """What was checked of each form, by name: there is no other form."""
     if not (exported / PARITY).is_file():
         raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
     parity = read_json(exported / PARITY)
@@ -140,13 +140,11 @@ def _checked_forms(exported: Path, policy: Mapping[str, str]) -> dict[str, Json]
         raise ArtifactError(f"{exported / PARITY} tells of no form; export the policy again")
     if unchecked := sorted({path.name for path in exported.iterdir() if path.is_dir()} - set(parity)):
         raise ArtifactError(f"{exported}: nothing was checked of {', '.join(unchecked)}; export the policy again")
-    for form, one in parity.items():
-        _check(exported / form, one, policy)
     return parity
 
 
-def _check(folder: Path, parity: Json, policy: Mapping[str, str]) -> None:
-    """Refuse a form that was not shown to decide as this policy."""
+def _read_form(folder: Path, parity: Json, policy: Mapping[str, str]) -> dict[str, bytes]:
+    """Files of a form by path; refuse one that was not shown to decide as this policy."""
     if not parity.get("questions") or parity.get("mismatches") != 0:
         raise PolicyError(
             f"{folder} differs from its policy in {parity.get('mismatches', 'unknown')} of "
@@ -154,11 +152,11 @@ def _check(folder: Path, parity: Json, policy: Mapping[str, str]) -> None:
         )
     if parity.get("policy") != policy:
         raise PolicyError(f"{folder} was made of another policy than this one; export the policy again")
-    said = parity.get("files")
     there = [path for path in folder.rglob("*") if path.is_file() and path.name != _STAMP]
-    found = {path.relative_to(folder).as_posix(): file_sha256(path) for path in there}
-    if not said or said != found:
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in there}
+    if not files or parity.get("files") != {path: one["sha256"] for path, one in hashes(files).items()}:
         raise ArtifactError(f"files in {folder} are not those that were checked; export the policy again")
+    return files
 
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -273,8 +271,7 @@ def _add(found: dict[str, bytes], name: str, size: int, file: IO[bytes] | None) 
 
 
 _MODULE, _PACKAGE = "mlgo_policies", "mlgo-policies"
-_PRERELEASE = re.compile(r"(alpha|beta|rc)\.(\d+)")
-_SHORT = {"alpha": "a", "beta": "b", "rc": "rc"}
+_SHORT = {"": "", "alpha": "a", "beta": "b", "rc": "rc"}
 
 
 def wheel_name(version: str) -> str:
@@ -284,13 +281,11 @@ def wheel_name(version: str) -> str:
 
 def python_version(version: str) -> str:
     """A semantic version as Python writes it, for example ``1.0.0rc1`` for ``1.0.0-rc.1`` (PEP 440)."""
-    numbers, _, rest = version.partition("-")
-    if not rest and "+" not in numbers:
-        return numbers
-    match = _PRERELEASE.fullmatch(rest)
-    if match is None or "+" in numbers:
+    match = re.fullmatch(r"([0-9.]+)(?:-(alpha|beta|rc)\.([0-9]+))?", version)
+    if match is None:
         raise ConfigError(f"--version {version}: a wheel's is X.Y.Z, or X.Y.Z-alpha.N, -beta.N or -rc.N")
-    return f"{numbers}{_SHORT[match[1]]}{match[2]}"
+    numbers, kind, number = match.groups("")
+    return numbers + _SHORT[kind] + number
 
 
 def wheel(version: str, names: Sequence[str], files: Mapping[str, bytes], licence: str) -> bytes:

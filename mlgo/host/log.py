@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlgo.base.types import MAX_TENSOR_BYTES, TensorSpec
+from mlgo.base.types import C_TYPES, MAX_TENSOR_BYTES, TensorSpec
 from mlgo.errors import ProtocolError
 
 _LINE_FEED = 0x0A
@@ -38,7 +38,7 @@ class Header:
     advice: TensorSpec | None = None
     score: TensorSpec | None = None
 
-    @property
+    @cached_property
     def payload_bytes(self) -> int:
         """Bytes of one observation's tensors, without the closing line feed."""
         return sum(spec.num_bytes for spec in self.features)
@@ -151,7 +151,6 @@ class LogParser:
         self._buffer = b""
         self._context = ""
         self._next_numbers: dict[str, int] = {}
-        self._width = 0
 
     @property
     def pending_bytes(self) -> int:
@@ -175,7 +174,7 @@ class LogParser:
         """Move complete observations of the expected numbers from the buffer to the events."""
         if self.header is None:
             return
-        buffer, width, position = self._buffer, self._width, 0
+        buffer, width, position = self._buffer, self.header.payload_bytes, 0
         number = self._next_numbers.get(self._context, 0)
         while buffer.startswith(line := b'{"observation":%d}\n' % number, position):
             start = position + len(line)
@@ -198,7 +197,6 @@ class LogParser:
             return None
         if self.header is None:
             self.header, self._buffer = parse_header(line), rest
-            self._width = self.header.payload_bytes
             return self.header
         number = self._next_numbers.get(self._context, 0)
         if line == b'{"observation":%d}' % number:  # the one that is due, cut short
@@ -216,7 +214,7 @@ class LogParser:
         if kind == "observation":
             if value != number:
                 raise ProtocolError(f"observation {value} where {number} was due in context {self._context!r}")
-            width, what = self._width, "tensors are"
+            width, what = self.header.payload_bytes, "tensors are"
         elif self.header.score is not None:
             width, what = self.header.score.num_bytes, "a score is"
         else:
@@ -236,8 +234,7 @@ def write_header(header: Header) -> bytes:
     """Encode a header as LLVM does: compact JSON and a line feed."""
 
     def encode(spec: TensorSpec) -> dict[str, object]:
-        name = {"float32": "float", "float64": "double"}.get(spec.dtype.name, spec.dtype.name + "_t")
-        return {"name": spec.name, "type": name, "port": 0, "shape": list(spec.shape)}
+        return {"name": spec.name, "type": C_TYPES[spec.dtype], "port": 0, "shape": list(spec.shape)}
 
     answers = {"advice": header.advice, "score": header.score}
     record: dict[str, object] = {"features": [encode(spec) for spec in header.features]}

@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mlgo import __version__
 from mlgo.base.files import content_hash, write_text
+from mlgo.base.types import C_TYPES
 from mlgo.deploy.export.form import ASK, CompiledForm, Harness, build_harness, model_inputs
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Binary, Categorical, Scalar
@@ -45,7 +46,6 @@ def text_templates(folder: Path = Path(__file__).parent) -> Environment:
     return templates
 
 
-_TYPES = {"int64": "int64_t", "int32": "int32_t", "float32": "float", "float64": "double"}
 _SELECTOR = re.compile(r"[A-Za-z0-9._-]+")
 
 TemplateWords = dict[str, Any]
@@ -147,7 +147,7 @@ def _render(words: Sequence[TemplateWords], task: Task, title: str, more: Sequen
             origin=f"SHA-256 of model and provenance: {', '.join(one['sha256'] for one in words)}",
             version=__version__,
             decision=task.decision,
-            answer="float" if task.actions.dtype is np.float32 else "int64_t",
+            answer=C_TYPES[np.dtype(task.actions.dtype)],
             inputs=[*inputs.values(), *more],
             actions=type(task.actions).__name__.lower(),
             policies=words,
@@ -161,7 +161,7 @@ def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
     task, actions, names, model = get_task(policy.task), policy.actions, policy.normalisation.features, policy.model
     repaired = {name: _float(value) for name, value in task.not_finite.items()}
     inputs = {
-        spec.name: Input(spec.name, _TYPES[spec.dtype.name], spec.num_elements, repaired.get(spec.name, ""))
+        spec.name: Input(spec.name, C_TYPES[spec.dtype], spec.num_elements, repaired.get(spec.name, ""))
         for spec in model_inputs(policy, trace)
     }
     words: TemplateWords = {

@@ -40,6 +40,7 @@ import pyarrow as pa
 
 from mlgo.base.files import read_json, write_bytes, write_json
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.types import C_TYPES
 from mlgo.deploy.export.form import (
     ASK,
     PARITY_QUESTIONS,
@@ -136,7 +137,6 @@ def read_saved_model(folder: Path) -> Any:
 
 
 MODEL, OUTPUT_SPEC = "model.tflite", "output_spec.json"
-_TYPES = {"int64": "int64_t", "float32": "float"}
 
 
 class TFLite(Form):
@@ -153,7 +153,7 @@ class TFLite(Form):
             write_bytes(folder / MODEL, converted(scratch))
             signature = read_saved_model(scratch).meta_graphs[0].signature_def[SIGNATURE]
         name, port = signature.outputs[task.decision].name.rsplit(":", 1)
-        tensor = {"name": name, "port": int(port), "type": _TYPES[np.dtype(task.actions.dtype).name], "shape": [1]}
+        tensor = {"name": name, "port": int(port), "type": C_TYPES[np.dtype(task.actions.dtype)], "shape": [1]}
         write_json(folder / OUTPUT_SPEC, [{"logging_name": task.decision, "tensor_spec": tensor}])
 
     @contextmanager
