@@ -206,7 +206,11 @@ class Conversation:
         self._advice_bytes, self._pipe_holds = 0, 1
 
     def run(self, channel: Channel, child: Child, start: float) -> int:
-        """Talk until the process ends, which began at ``start``; return its exit code."""
+        """Talk until the process ends, which began at ``start``; return its exit code.
+
+        Raises:
+            CompileError: time ran out, too much was asked, or the protocol was broken.
+        """
         self._channel, self._child, self._heard = channel, child, start
         self._end = start + self._settings.compile_timeout_s
         poller = select.poll()
@@ -225,14 +229,16 @@ class Conversation:
             if child.pidfd in ready:  # what it wrote before it ended is still in the pipe
                 while self._receive():
                     pass
-                return child.reap()
+                if (returncode := child.reap()) == 0:
+                    self._check_end()
+                return returncode
             if channel.out_fd in ready:
                 if not self._receive():
                     poller.unregister(channel.out_fd)
                 elif not self._known.num_awaited:
                     self._talk()
 
-    def check_end(self) -> None:
+    def _check_end(self) -> None:
         """See that a compile that ended well has said all."""
         if self.header is None and not self._task.in_code_generation:  # there, nothing to allocate means no channel
             raise ProtocolError("the compiler ended without opening the channel")

@@ -233,7 +233,6 @@ def compile_under_advice(
             returncode = talk.run(channel, child, start)
             seconds = time.monotonic() - start
             _check_exit(returncode, child, settings)
-        talk.check_end()
         result = replace(
             compiling.result(seconds, child.num_matches),
             truncated=remark is None and child.num_matches > 0,

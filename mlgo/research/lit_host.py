@@ -92,8 +92,6 @@ def run_interactive(temp_rootname: str, make_response: Respond, process_and_args
         try:
             with Child(redirected, stdout=out) as child:
                 status = talk.run(channel, child, time.monotonic())
-            if not status:
-                talk.check_end()
         except MlgoError as error:
             raise SystemExit(f"error: {error}") from error
         printed = err.read_text(errors="replace")
