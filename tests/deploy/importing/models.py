@@ -110,8 +110,14 @@ def _ones(length: int = 1, dtype: Any = tf.int64, output: str = "inlining_decisi
 
 
 def build(name: str, folder: Path, names: Sequence[str]) -> None:
-    """Write a model that can be converted."""
+    """Write a model; some are to be refused."""
     cost, yes = specs(["cost_estimate"], (1,)), _ones()
+
+    def determinant(x: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "inlining_decision": tf.cast(tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)), tf.int64)
+        }
+
     makers: dict[str, Callable[[], Model]] = {"first": first, "lightest": lightest, "longest": longest}
     makers |= {
         "cheap": lambda: cheap(names),
@@ -123,8 +129,29 @@ def build(name: str, folder: Path, names: Sequence[str]) -> None:
         "drawing": lambda: Model(
             lambda x: {"inlining_decision": tf.cast(tf.random.uniform([1], seed=1) > 0.5, tf.int64)}, cost
         ),
+        "no-decision": lambda: Model(_ones(output="chosen"), cost),
+        "two-decisions": lambda: Model(lambda x: yes(x) | _ones(1, tf.float32, "priority")(x), cost),
+        "small-decision": lambda: Model(_ones(1, tf.int32), cost),
+        "wide-decision": lambda: Model(_ones(2), cost),
+        "no-features": lambda: Model(yes, specs([], (1,))),
+        "no-mask": lambda: Model(_ones(output="index_to_evict"), specs(["is_free"], (33,))),
+        "text": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.string)),
+        "no-shape": lambda: Model(yes, [tf.TensorSpec(None, tf.int64, name="cost_estimate")]),
+        "operator": lambda: Model(determinant, cost),
+        "no-variables": lambda: always(["cost_estimate"]),
     }
-    makers[name]().save(folder)
+    model = makers.get(name, lambda: Model(yes, cost))()
+    model.save(folder, "serving_default" if name == "other-key" else "action")
+    graph = folder / "saved_model.pb"
+    if name == "other-tag":
+        saved = read_saved_model(folder)
+        saved.meta_graphs[0].meta_info_def.tags[:] = ["train"]
+        graph.write_bytes(saved.SerializeToString())
+    elif name == "damaged":
+        graph.write_bytes(graph.read_bytes()[:100])
+    elif name == "no-variables":
+        for path in (folder / "variables").iterdir():
+            path.unlink()
 
 
 def answers(folder: Path, questions: dict[str, np.ndarray], decision: str) -> np.ndarray:
@@ -141,73 +168,27 @@ def answers(folder: Path, questions: dict[str, np.ndarray], decision: str) -> np
     return np.array(found)
 
 
-def convert(*arguments: str) -> None:
+def convert(model: str, task: str, output: str) -> None:
     """As the program of mlgo does."""
-    sys.argv = ["convert", *arguments]
+    Path(output).mkdir()
+    sys.argv = ["convert", model, task, output]
     import_model.main()
 
 
-def convert_bad(root: str, *names: str) -> None:
-    """Models that are to be refused, with what becomes of them."""
-    for name in names:
-        build_bad(name, Path(root, name))
-        Path(root, f"{name}.out").mkdir()
-        convert(f"{root}/{name}", "", f"{root}/{name}.out")
-
-
-def convert_good(name: str, root: str, *features: str) -> None:
-    """A model and, in its folder ``out``, what it is converted to."""
-    build(name, Path(root, name), features)
-    _convert(Path(root, name), Path(root, name, "out"))
+def convert_models(root: str, names: str, *features: str) -> None:
+    """Models by name and, in their folders ``out``, what becomes of them."""
+    for name in names.split():
+        build(name, Path(root, name), features)
+        convert(f"{root}/{name}", "", f"{root}/{name}/out")
 
 
 def convert_export(root: str, policy: str) -> None:
     """A policy's own SavedModel."""
     folder = Path(root)
     SavedModel().write(load_policy(Path(policy)), pickle.loads((folder / "trace").read_bytes()), folder / "model")
-    _convert(folder / "model", folder / "out")
-
-
-def _convert(model: Path, output: Path) -> None:
-    output.mkdir()
-    import_model.convert(model, "", output)
+    convert(f"{root}/model", "", f"{root}/out")
 
 
 def save_answers(folder: str, asked: str, decision: str) -> None:
     """Answers to questions of a file, beside it."""
     np.save(Path(asked).with_suffix(".npy"), answers(Path(folder), dict(np.load(asked)), decision))
-
-
-def build_bad(name: str, folder: Path) -> None:
-    """Write a model that is to be refused."""
-    cost, yes = specs(["cost_estimate"], (1,)), _ones()
-
-    def determinant(x: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "inlining_decision": tf.cast(tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)), tf.int64)
-        }
-
-    models: dict[str, Callable[[], Model]] = {
-        "no-decision": lambda: Model(_ones(output="chosen"), cost),
-        "two-decisions": lambda: Model(lambda x: yes(x) | _ones(1, tf.float32, "priority")(x), cost),
-        "small-decision": lambda: Model(_ones(1, tf.int32), cost),
-        "wide-decision": lambda: Model(_ones(2), cost),
-        "no-features": lambda: Model(yes, specs([], (1,))),
-        "no-mask": lambda: Model(_ones(output="index_to_evict"), specs(["is_free"], (33,))),
-        "text": lambda: Model(yes, specs(["cost_estimate"], (1,), tf.string)),
-        "no-shape": lambda: Model(yes, [tf.TensorSpec(None, tf.int64, name="cost_estimate")]),
-        "operator": lambda: Model(determinant, cost),
-        "no-variables": lambda: always(["cost_estimate"]),
-    }
-    model = models.get(name, lambda: Model(yes, cost))()
-    model.save(folder, "serving_default" if name == "other-key" else "action")
-    graph = folder / "saved_model.pb"
-    if name == "other-tag":
-        saved = read_saved_model(folder)
-        saved.meta_graphs[0].meta_info_def.tags[:] = ["train"]
-        graph.write_bytes(saved.SerializeToString())
-    elif name == "damaged":
-        graph.write_bytes(graph.read_bytes()[:100])
-    elif name == "no-variables":
-        for path in (folder / "variables").iterdir():
-            path.unlink()

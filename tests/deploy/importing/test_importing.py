@@ -82,14 +82,14 @@ def interpreter():
 @pytest.fixture(scope="module")
 def refused(in_tensorflow, tmp_path_factory):
     root = tmp_path_factory.mktemp("bad")
-    in_tensorflow(CALL, "convert_bad", root, *REFUSALS)
+    in_tensorflow(CALL, "convert_models", root, " ".join(REFUSALS))
     return root
 
 
 @pytest.mark.parametrize("name", REFUSALS)
 def test_one_line_says_what_is_wrong(name, refused):
     with pytest.raises(PolicyError) as caught:
-        read_converted(refused / f"{name}.out")
+        read_converted(refused / name / "out")
     message = str(caught.value)
     assert "\n" not in message
     assert len(message) < 500
@@ -100,7 +100,6 @@ def test_one_line_says_what_is_wrong(name, refused):
 def test_the_task_that_is_given_counts(refused, in_tensorflow, tmp_path):
     output = "no output index_to_evict, only inlining_decision, priority"
     for task, words in (("regalloc-evict", output), ("jit-cse", "asks no questions"), ("unrolling", "unrolling")):
-        (tmp_path / task).mkdir()
         in_tensorflow(CALL, "convert", refused / "two-decisions", task, tmp_path / task)
         assert words in json.loads((tmp_path / task / "result.json").read_text())["refused"]
 
@@ -143,7 +142,7 @@ def built(interpreter, in_tensorflow, tmp_path_factory, inliner_features):
 
     def model(name):
         if not (root / name).exists():
-            in_tensorflow(CALL, "convert_good", name, root, *inliner_features)
+            in_tensorflow(CALL, "convert_models", root, name, *inliner_features)
         return root / name
 
     return model
