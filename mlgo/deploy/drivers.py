@@ -141,7 +141,7 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iter
             model=task.model,
             decision=task.decision,
             answer_bytes=np.dtype(policy.actions.dtype).itemsize,
-            input_bytes=[num_bytes[name] for name in dict.fromkeys(asked_features(policy))],
+            input_bytes=[num_bytes[name] for name in asked_features(policy)],
             is_zig=toolchain.is_zig,
             c=toolchain.driver("c"),
             cxx=toolchain.driver("c++"),

@@ -84,12 +84,8 @@ class LinkCommand:
     @property
     def target(self) -> tuple[str, ...]:
         """Options that name a target."""
-        for number, word in enumerate(self.options):
-            if word == "-target":
-                return self.options[number : number + 2]
-            if word.startswith("--target="):
-                return (word,)
-        return ()
+        named = (tuple(words) for words in by_option(self.options) if re.fullmatch("-target|--target=.*", words[0]))
+        return next(named, ())
 
     def compiler(self, toolchain: Toolchain) -> Toolchain:
         """The compiler for that target, of which zig's name may end in a version of the C library."""

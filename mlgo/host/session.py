@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
 
@@ -122,11 +123,8 @@ class CompileResult:
 
     def visits(self) -> list[tuple[str, int]]:
         """Contexts in order with their numbers of questions, those that were resumed at once counted as one."""
-        merged: list[tuple[str, int]] = []
-        for name, count in self.contexts:
-            before = merged.pop()[1] if merged and merged[-1][0] == name else 0
-            merged.append((name, before + count))
-        return merged
+        runs = groupby(self.contexts, lambda context: context[0])
+        return [(name, sum(count for _, count in run)) for name, run in runs]
 
     def answer_prefix(self) -> AnswerPrefix:
         """What a compile with the same answers will ask; the result must be recorded, from the first question on."""

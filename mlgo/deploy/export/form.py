@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import read_table, trace_features
+from mlgo.base.artifacts import read_table
 from mlgo.base.files import write_folder
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
@@ -84,7 +84,7 @@ PARITY_QUESTIONS = 1000
 
 
 def asked_features(policy: Policy) -> tuple[str, ...]:
-    """Features that a model is fed."""
+    """Features that a model is fed, each once."""
     if vocabulary := vocabulary_of(policy.features):
         raise PolicyError(
             f"the policy looks at embeddings (compile.ir2vec: {vocabulary}), which LLVM sends as vectors and no "
@@ -95,18 +95,13 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
             f"the policy looks at LLVM's own decision ({given[0]}, compile.tell_heuristic), which no exported model is "
             "told; use it in mlgo compile and mlgo evaluate, or train one without"
         )
-    return (*policy.actions.needed, *policy.normalisation.features)
+    return tuple(dict.fromkeys((*policy.actions.needed, *policy.normalisation.features)))
 
 
 def model_inputs(policy: Policy, trace: pa.Table) -> list[TensorSpec]:
     """Inputs of a model as a trace has them, of shape [1] or [1, num_columns]."""
-    types, specs = trace_features(trace), []
-    for name in asked_features(policy):
-        kind, shape = types[name], [1]
-        if pa.types.is_fixed_size_list(kind):
-            kind, shape = kind.value_type, [1, kind.list_size]
-        specs.append(TensorSpec(name, np.dtype(kind.to_pandas_dtype()), tuple(shape)))
-    return specs
+    columns = recorded_questions(trace.slice(0, 0), policy)
+    return [TensorSpec(name, values.dtype, (1, *values.shape[1:])) for name, values in columns.items()]
 
 
 def read_questions(path: Path, policy: Policy) -> pa.Table:
