@@ -20,7 +20,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -48,7 +48,10 @@ $(VENV)/installed-import $(VENV)/installed-optuna $(VENV)/installed-ray $(VENV)/
 $(VENV)/installed-s3-test: $(VENV)/installed-s3
 
 test: setup  ## run the tests
-	$(PYTEST) -m "not slow"
+	$(PYTEST) -m "not slow and not pipeline"
+
+test-pipeline: setup  ## run the tests that look at a finished run of the tiny preset
+	$(PYTEST) -m "pipeline and not slow" tests/pipeline
 
 test-slow: setup  ## run the slow tests as well
 	$(PYTEST)
