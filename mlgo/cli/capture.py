@@ -27,17 +27,9 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task
 from mlgo.pool.cores import usable_cores
 
-_EXAMPLES = """
-mlgo capture -o captured/zlib -- make -j8
-mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
-mlgo capture -o captured/ujson --sdist ujson==6.1.0
-mlgo capture -o captured/app --from build/compile_commands.json
-mlgo capture -o captured/app --from bitcode --options=-fPIC
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "capture", "record a build and make a project of a corpus of it", _EXAMPLES, run)
+    parser = add_command(commands, "capture", run)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder of the project")
     parser.add_argument("--from", dest="source", type=Path, metavar="PATH", help=f"instead of a build: {KINDS}")
     parser.add_argument("--sdist", metavar="NAME==VERSION", help="instead of a build: a source distribution's wheel")
@@ -56,7 +48,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build, compile to bitcode, print what was found; returns the status of the build."""
+    """Record a build and make a project of a corpus of it.
+
+    mlgo capture -o captured/zlib -- make -j8
+    mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
+    mlgo capture -o captured/ujson --sdist ujson==6.1.0
+    mlgo capture -o captured/app --from build/compile_commands.json
+    mlgo capture -o captured/app --from bitcode --options=-fPIC
+    """
     command = args.build[1:] if args.build[:1] == ["--"] else args.build
     if sum(map(bool, (command, args.source, args.sdist))) != 1:
         raise ConfigError("give one of a command after --, --from, and --sdist")

@@ -21,8 +21,9 @@ from mlgo.deploy.drivers import DriverChoice, make_driver
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.host.toolchain import Toolchain, find_toolchain
 
-_EXAMPLES = {
-    "cc": """
+_HELP = {
+    "cc": """Compile C in a build, under a policy.
+
 make CC="mlgo cc --" CFLAGS=-Oz
 CC="mlgo cc --" CXX="mlgo c++ --" CFLAGS=-Oz CXXFLAGS=-Oz cmake -B build
 CC="mlgo cc --policy $PWD/data/policies/marginal-s0 --" CFLAGS=-Oz meson setup build
@@ -31,7 +32,8 @@ mlgo cc --compiler /usr/bin/clang-19 -- -Oz -c file.c -o file.o
 mlgo cc --plain -- -Oz -c file.c -o file.o       the same compiler without the policy, to compare with
 make CC="mlgo cc --whole --" CFLAGS=-Oz          programs as one module each, linked by mlgo ld
 """,
-    "c++": """
+    "c++": """Compile C++ in a build, under a policy.
+
 make CXX="mlgo c++ --" CXXFLAGS=-Oz
 mlgo c++ --log compiles.jsonl -- -Oz -c file.cpp -o file.o
 """,
@@ -41,9 +43,8 @@ LANGUAGES = {"cc": "c", "c++": "c++", "ld": "c", "ld++": "c++"}
 
 
 def add_parser(commands: Any) -> None:
-    for name, examples in _EXAMPLES.items():
-        summary = f"compile {LANGUAGES[name].upper()} in a build, under a policy"
-        parser = add_command(commands, name, summary, examples, run)
+    for name, text in _HELP.items():
+        parser = add_command(commands, name, run, text=text)
         add_choice_options(parser)
         parser.add_argument("--plain", action="store_true", help="do not ask the policy")
         parser.add_argument("--whole", action="store_true", help="compile to bitcode, link as one module by mlgo ld")

@@ -15,14 +15,9 @@ from mlgo.host.actions import Binary, check_features
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
-_EXAMPLES = """
-mlgo combine size=data/released/marginal-s0 quick=data/policies/tree-s0 -o data/export/both
-then, in a clang that the class was built into: clang -mllvm -ml-inliner-model-selector=quick
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "combine", "several policies as one C++ class, selected by name", _EXAMPLES, run)
+    parser = add_command(commands, "combine", run)
     parser.add_argument("policies", nargs="+", type=_named, metavar="NAME=DIR", help="name and folder of a policy")
     add_options(parser, "--trace")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="folder for the class")
@@ -30,7 +25,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the class, if it decides under each name as the policy of that name."""
+    """Several policies as one C++ class, selected by name.
+
+    mlgo combine size=data/released/marginal-s0 quick=data/policies/tree-s0 -o data/export/both
+    then, in a clang that the class was built into: clang -mllvm -ml-inliner-model-selector=quick
+    """
     policies: dict[str, Policy] = {}
     for name, folder in args.policies:
         if name in policies:

@@ -28,18 +28,9 @@ from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.policy.stored import load_stored, model_file
 
-_EXAMPLES = """
-mlgo compile data/sample/json/parser.cpp
-mlgo compile data/sample/json/parser.cpp --policy never --json
-mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
-mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 -o lapi.o
-mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay episode parser.episode
-mlgo compile data/sample/json/parser.cpp --log parser.log --log-format llvm
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "compile", "compile one module under a policy and print its sizes", _EXAMPLES, run)
+    parser = add_command(commands, "compile", run)
     parser.add_argument("module", help="bitcode (.bc, .ll), a C or C++ source, or PROJECT/PATH of the corpus")
     parser.add_argument("--task", metavar="NAME", help="decision problem (default: the configuration's)")
     parser.add_argument(
@@ -62,7 +53,15 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compile and print."""
+    """Compile one module under a policy and print its sizes.
+
+    mlgo compile data/sample/json/parser.cpp
+    mlgo compile data/sample/json/parser.cpp --policy never --json
+    mlgo compile data/sample/matrix/lu.cpp --preset config/presets/regalloc.yaml --policy lightest
+    mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 -o lapi.o
+    mlgo compile data/sample/json/parser.cpp --log parser.episode       then: mlgo replay episode parser.episode
+    mlgo compile data/sample/json/parser.cpp --log parser.log --log-format llvm
+    """
     for option, given in (("--log-observations", args.log_observations), ("--log-format", args.log_format)):
         if given and not args.log:
             raise ConfigError(f"{option} says what --log FILE holds; give that option, too")
@@ -182,7 +181,12 @@ def add_episode_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_episode(args: argparse.Namespace) -> int:
-    """Do a logged compile again and print the verdict; 1 if it differs."""
+    """Do a logged compile again and compare.
+
+    mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 --log lapi.episode
+    mlgo replay episode lapi.episode
+    mlgo replay episode lapi.episode --policy data/policies/marginal-s0 --json
+    """
     episode = read_episode(args.episode)
     task = get_task(episode.task)
     toolchain = find_toolchain(read_config(args).toolchain, episode.target)

@@ -17,41 +17,45 @@ SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
 PRESETS = Path("config/presets")
 DEFAULT = "default"
 
-_EXAMPLES = {
-    "show": """
-        mlgo config show                   the configuration, checked
-        mlgo config show --preset config/presets/tiny.yaml --json
-        """,
-    "use": """
-        mlgo config use tiny               lay preset tiny over config/config.yaml, for dvc
-        mlgo config use default            the configuration of before the first preset again
-        mlgo config use --list             presets there are
-        """,
-    "schema": """
-        mlgo config schema                 write workflow/schemas/config.schema.json anew
-        """,
-}
-
 
 def add_parser(commands: Any) -> None:
-    add_action = add_actions(commands, "config", "show, check or change the configuration", _EXAMPLES, title="actions")
-    show = add_action("show", "print the checked configuration", _show)
+    add_action = add_actions(commands, "config", "Show, check or change the configuration.", title="actions")
+    show = add_action("show", _show)
     show.add_argument("--json", action="store_true", help="print JSON instead of YAML")
     add_options(show, *CONFIG)
-    use = add_action("use", "write a preset into the configuration", _use)
+    use = add_action("use", _use)
     use.add_argument("preset", nargs="?", help="name in config/presets, or a file")
     use.add_argument("--list", action="store_true", help="list the presets")
     use.add_argument("--config", type=Path, default=DEFAULT_CONFIG)
-    schema = add_action("schema", "write the JSON schema", lambda args: write_json(args.output, json_schema()))
+    schema = add_action("schema", _schema)
     schema.add_argument("--output", type=Path, default=SCHEMA_PATH)
 
 
+def _schema(args: argparse.Namespace) -> None:
+    """Write the JSON schema.
+
+    mlgo config schema                 write workflow/schemas/config.schema.json anew
+    """
+    write_json(args.output, json_schema())
+
+
 def _show(args: argparse.Namespace) -> None:
+    """Print the checked configuration.
+
+    mlgo config show                   the configuration, checked
+    mlgo config show --preset config/presets/tiny.yaml --json
+    """
     values = read_config(args).model_dump()
     print(json.dumps(values, indent=2) if args.json else yaml.safe_dump(values, sort_keys=False), end="")
 
 
 def _use(args: argparse.Namespace) -> None:
+    """Write a preset into the configuration.
+
+    mlgo config use tiny               lay preset tiny over config/config.yaml, for dvc
+    mlgo config use default            the configuration of before the first preset again
+    mlgo config use --list             presets there are
+    """
     presets = {path.stem: path for path in sorted(PRESETS.glob("*.yaml"), key=lambda path: path.stem)}
     if args.list:
         print("\n".join([DEFAULT, *presets]))

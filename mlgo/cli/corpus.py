@@ -52,55 +52,30 @@ from mlgo.policy.stored import load_stored
 from mlgo.pool.cores import usable_cores
 from mlgo.report.pages import Table, count_column, text_column
 
-_EXAMPLES = {
-    "verify": """
-        mlgo corpus verify --project captured/zlib
-        mlgo corpus verify --project captured/zlib --least 0.95 --json
-        """,
-    "export": """
-        mlgo corpus export --project captured/zlib -o exported/zlib
-        mlgo corpus export --corpus data/corpus --split train -o exported/train
-        """,
-    "relink": """
-        mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
-        """,
-    "seen": """
-        mlgo corpus seen --project captured/zlib --corpus data/corpus
-        mlgo corpus seen --project captured/zlib --project captured/ninja --against captured/app --list 10
-        """,
-}
-
 
 def add_parser(commands: Any) -> None:
-    summary = "check what was captured, or write it for other tools"
-    add_action = add_actions(commands, "corpus", summary, _EXAMPLES)
-    verify = add_action(
-        "verify",
-        "compile a captured project's modules as its build did, and compare with the build's own objects",
-        run_verify,
-    )
+    add_action = add_actions(commands, "corpus", "Check what was captured, or write it for other tools.")
+    verify = add_action("verify", run_verify)
     verify.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
     verify.add_argument("--least", type=float, default=0.0, metavar="SHARE", help="fail if less is reproduced")
     verify.add_argument(
         "--jobs", type=positive, default=usable_cores(), help="compiles at a time (default: %(default)s)"
     )
     add_options(verify, "--json", *CONFIG)
-    export = add_action("export", "write modules as a corpus of LLVM's tools and of ml-compiler-opt", run_export)
+    export = add_action("export", run_export)
     source = export.add_mutually_exclusive_group(required=True)
     source.add_argument("--project", type=Path, metavar="DIR", help="what mlgo capture has written")
     source.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, such as data/corpus")
     export.add_argument("--split", choices=SPLITS, help="only this split of --corpus")
     export.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="a new folder")
     add_options(export, "--json", *CONFIG)
-    relink = add_action(
-        "relink", "compile a captured project under a policy, and link it again as its build did", run_relink
-    )
+    relink = add_action("relink", run_relink)
     relink.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
     relink.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     relink.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="for the linked files")
     relink.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     add_options(relink, "--json", *CONFIG)
-    seen = add_action("seen", "tell how much of a project's code occurs in what a policy is trained on", run_seen)
+    seen = add_action("seen", run_seen)
     told = "what mlgo capture has written, or a table projects/NAME.parquet; may be repeated"
     seen.add_argument("--project", type=Path, action="append", required=True, metavar="DIR", help=told)
     seen.add_argument("--corpus", type=Path, metavar="DIR", help="corpus whose projects of split train are trained on")
@@ -112,7 +87,11 @@ def add_parser(commands: Any) -> None:
 
 
 def run_verify(args: argparse.Namespace) -> int:
-    """Compile, compare, write the table, print what was reproduced; 1 if that is less than it must be."""
+    """Compile a captured project's modules as its build did, and compare with the build's own objects.
+
+    mlgo corpus verify --project captured/zlib
+    mlgo corpus verify --project captured/zlib --least 0.95 --json
+    """
     config, toolchain = configured(args)
     modules = {
         row["module"]
@@ -135,7 +114,11 @@ def run_verify(args: argparse.Namespace) -> int:
 
 
 def run_export(args: argparse.Namespace) -> None:
-    """Write the corpus, print how many modules it has."""
+    """Write modules as a corpus of LLVM's tools and of ml-compiler-opt.
+
+    mlgo corpus export --project captured/zlib -o exported/zlib
+    mlgo corpus export --corpus data/corpus --split train -o exported/train
+    """
     if args.split and not args.corpus:
         raise ConfigError("--split is for --corpus; a captured project has no splits")
     config, toolchain = configured(args)
@@ -152,7 +135,10 @@ def run_export(args: argparse.Namespace) -> None:
 
 
 def run_relink(args: argparse.Namespace) -> None:
-    """Compile each module under the policy, link with the build's own tools, print what was made."""
+    """Compile a captured project under a policy, and link it again as its build did.
+
+    mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
+    """
     (config, toolchain), name = configured(args), PolicyName.of(args.policy.resolve().name)
     policy = load_stored(args.policy)
     shared = shared_folder()
@@ -187,7 +173,11 @@ def run_relink(args: argparse.Namespace) -> None:
 
 
 def run_seen(args: argparse.Namespace) -> int:
-    """Compare function bodies, print shares; 1 if more of a project was seen than may be."""
+    """Tell how much of a project's code occurs in what a policy is trained on.
+
+    mlgo corpus seen --project captured/zlib --corpus data/corpus
+    mlgo corpus seen --project captured/zlib --project captured/ninja --against captured/app --list 10
+    """
     if args.corpus is None and not args.against:
         raise ConfigError("name what is trained on: --corpus DIR, or --against DIR for single projects")
     (config, toolchain), shared = configured(args), shared_folder()

@@ -35,12 +35,6 @@ PROGRAMS = ("git", "make")
 CHECKOUT = Path(mlgo.__file__).parents[1]
 _NEEDED_DISK_BYTES = 4 << 30
 
-_EXAMPLES = """
-mlgo doctor
-mlgo doctor --json
-mlgo doctor --toolchain /usr/bin/clang-19
-"""
-
 
 @dataclass(frozen=True)
 class Check:
@@ -53,13 +47,18 @@ class Check:
 
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "doctor", "is everything here, and does the compiler keep its word?", _EXAMPLES, run)
+    parser = add_command(commands, "doctor", run)
     add_folder_options(parser)
     add_options(parser, "--json", *CONFIG)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print all checks; 1 when one fails."""
+    """Is everything here, and does the compiler keep its word?
+
+    mlgo doctor
+    mlgo doctor --json
+    mlgo doctor --toolchain /usr/bin/clang-19
+    """
     checks = []
     for check in run_checks(args):
         checks.append(check)

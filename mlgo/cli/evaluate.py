@@ -45,17 +45,9 @@ from mlgo.host.toolchain import find_linker, find_toolchain
 from mlgo.policy.stored import load_stored, model_file
 from mlgo.pool.cores import usable_cores
 
-_EXAMPLES = """
-mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
-mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --form whole
-mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --search 60
-mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
-mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "evaluate", "try a finished policy on a project or a corpus", _EXAMPLES, run)
+    parser = add_command(commands, "evaluate", run)
     parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, projects/, programs/")
     parser.add_argument("--split", choices=SPLITS, help="only this split of the corpus")
@@ -105,7 +97,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Evaluate, write tables and page, print sizes; what an interrupted run has finished is not done again."""
+    """Try a finished policy on a project or a corpus.
+
+    mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
+    mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --form whole
+    mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --search 60
+    mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
+    mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
+    """
     values = read_settings(args.config, *args.preset)
     name = PolicyName.of(args.policy.resolve().name)
     targets, output = _targets(args, name)

@@ -14,17 +14,9 @@ from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.policy.stored import save_imported
 
-_EXAMPLES = """
-mlgo import models/inline-Oz -o data/policies/google-s0
-mlgo import models/regalloc --task regalloc-evict -o data/policies/evict-s0 --json
-mlgo import models/old-inliner --toolchain /usr/bin/clang-17 -o data/policies/old-s0
-then: mlgo compile data/sample/json/parser.cpp --policy data/policies/google-s0
-      mlgo evaluate --policy data/policies/google-s0 --corpus data/corpus --split test
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "import", "make a policy of a SavedModel that was trained elsewhere", _EXAMPLES, run)
+    parser = add_command(commands, "import", run)
     parser.add_argument("model", type=Path, help="folder of the SavedModel; its signature is called action")
     parser.add_argument("--task", default="", metavar="NAME", help="what it decides (default: as its output says)")
     parser.add_argument(
@@ -34,7 +26,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Convert, ask a compiler whether it offers the features, compare with TensorFlow, write."""
+    """Make a policy of a SavedModel that was trained elsewhere.
+
+    mlgo import models/inline-Oz -o data/policies/google-s0
+    mlgo import models/regalloc --task regalloc-evict -o data/policies/evict-s0 --json
+    mlgo import models/old-inliner --toolchain /usr/bin/clang-17 -o data/policies/old-s0
+    then: mlgo compile data/sample/json/parser.cpp --policy data/policies/google-s0
+          mlgo evaluate --policy data/policies/google-s0 --corpus data/corpus --split test
+    """
     PolicyName.of(args.output.resolve().name)
     if args.output.exists():
         raise ConfigError(f"{args.output} is there already; remove it, or name another folder")

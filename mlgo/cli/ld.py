@@ -10,7 +10,8 @@ from mlgo.deploy.linking import LinkCommand, NothingToMerge, link
 from mlgo.errors import MlgoError
 from mlgo.policy.stored import load_policy
 
-_EXAMPLES = """
+_HELP = """Link {language} in a build, as a whole, under a policy.
+
 mlgo cc --whole -- -Oz -c main.c -o main.o
 mlgo cc --whole -- -Oz -c parse.c -o parse.o
 {name} -- main.o parse.o -lm -o program
@@ -21,8 +22,8 @@ mlgo cc --whole -- -Oz -c parse.c -o parse.o
 
 def add_parser(commands: Any) -> None:
     for name in ("ld", "ld++"):
-        summary = f"link {LANGUAGES[name].upper()} in a build, as a whole, under a policy"
-        parser = add_command(commands, name, summary, _EXAMPLES.format(name=f"mlgo {name}"), run)
+        text = _HELP.format(language=LANGUAGES[name].upper(), name=f"mlgo {name}")
+        parser = add_command(commands, name, run, text=text)
         add_choice_options(parser)
         parser.add_argument("--thin", action="store_true", help="by ThinLTO, of what mlgo cc --thin has made")
         parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from

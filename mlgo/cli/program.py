@@ -7,9 +7,9 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from inspect import cleandoc
 from pathlib import Path
-from textwrap import dedent, indent
 from types import FrameType
 from typing import Any
 
@@ -77,19 +77,20 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 def add_command(
-    commands: Any,
-    name: str,
-    summary: str,
-    examples: str,
-    run: Run | None,
-    parents: Sequence[argparse.ArgumentParser] = (),
+    commands: Any, name: str, run: Run | None, *parents: argparse.ArgumentParser, text: str | None = None
 ) -> argparse.ArgumentParser:
-    """Add a sub-command whose help ends with examples; ``run`` is None for a command whose actions do it."""
+    """Add a sub-command.
+
+    Args:
+        run: does it; its docstring is the help: a sentence, and after an empty line examples.
+        text: the help of a command whose actions do it, or of one that shares what it runs with others.
+    """
+    sentence, _, examples = cleandoc(text or run.__doc__ or "").partition("\n\n")
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        help=summary,
-        description=summary[0].upper() + summary[1:] + "." * (not summary.endswith("?")),
-        epilog="examples:\n" + indent(dedent(examples).strip(), "  "),
+        help=sentence[:1].lower() + sentence[1:].removesuffix("."),
+        description=sentence,
+        epilog="\n".join(["examples:", *(f"  {line}" for line in examples.splitlines())]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         parents=parents,
     )
@@ -97,15 +98,15 @@ def add_command(
     return parser
 
 
-def add_actions(
-    commands: Any, name: str, summary: str, examples: Mapping[str, str], **heading: Any
-) -> Callable[..., argparse.ArgumentParser]:
+def add_actions(commands: Any, name: str, sentence: str, **heading: Any) -> Callable[..., argparse.ArgumentParser]:
     """Add a sub-command that consists of actions, each of which what is returned adds; its help shows all examples."""
-    parser = add_command(commands, name, summary, "\n".join(dedent(one).strip() for one in examples.values()), None)
-    actions = parser.add_subparsers(required=True, metavar="ACTION", **heading)
+    group = add_command(commands, name, None, text=sentence)
+    actions = group.add_subparsers(required=True, metavar="ACTION", **heading)
 
-    def add_action(name: str, summary: str, run: Run, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        return add_command(actions, name, summary, examples[name], run, parents)
+    def add_action(name: str, run: Run, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        parser = add_command(actions, name, run, *parents)
+        group.epilog = f"{group.epilog}{(parser.epilog or '').removeprefix('examples:')}"
+        return parser
 
     return add_action
 

@@ -26,18 +26,9 @@ from mlgo.deploy.release import (
 )
 from mlgo.errors import ArtifactError, ConfigError
 
-_EXAMPLES = """
-mlgo publish data/policies/marginal-s0 --version 1.0.0 -o marginal-s0.tar.zst
-mlgo publish data/policies --version 1.0.0 -o all.zip            every policy of the run
-mlgo publish data/policies/es-s0 --version 1.0.0-rc.1 --forms cpp tosa -o es-s0.tar.gz --force
-mlgo publish data/released --wheel -o dist                       the package mlgo-policies
-mlgo publish --check marginal-s0.tar.zst --json
-"""
-
 
 def add_parser(commands: Any) -> None:
-    summary = "pack policies with their exported forms and model cards, reproducibly"
-    parser = add_command(commands, "publish", summary, _EXAMPLES, run)
+    parser = add_command(commands, "publish", run)
     parser.add_argument("policies", nargs="*", type=Path, metavar="POLICY", help="its folder, or a folder of policies")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help=f"archive ({', '.join(FORMATS)}), or DIR of --wheel"
@@ -63,7 +54,14 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write or check an archive."""
+    """Pack policies with their exported forms and model cards, reproducibly.
+
+    mlgo publish data/policies/marginal-s0 --version 1.0.0 -o marginal-s0.tar.zst
+    mlgo publish data/policies --version 1.0.0 -o all.zip            every policy of the run
+    mlgo publish data/policies/es-s0 --version 1.0.0-rc.1 --forms cpp tosa -o es-s0.tar.gz --force
+    mlgo publish data/released --wheel -o dist                       the package mlgo-policies
+    mlgo publish --check marginal-s0.tar.zst --json
+    """
     if args.check:
         if args.policies or args.output:
             raise ConfigError("--check ARCHIVE stands alone; leave out POLICY and -o")

@@ -31,57 +31,35 @@ from mlgo.pool.response_tree import ModuleLeaf
 from mlgo.pool.tree_store import ReplayStore, stores
 from mlgo.pool.tree_tables import compiles_schema, compiles_table
 
-_EXAMPLES = {
-    "stats": """
-        mlgo replay stats
-        """,
-    "verify": """
-        mlgo replay verify --count 50          compile a sample of known results again and compare
-        mlgo replay verify --preset jit.yaml                    the same for outcomes under choices
-        """,
-    "prune": """
-        mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
-        mlgo replay prune --old --dry-run      list what older settings left: checkpoints, trees, bitcode, downloads
-        """,
-    "export": """
-        mlgo replay export known.parquet       every known compile, question by question, for offline learning;
-                                               under choices a row for each outcome
-        """,
-    "merge": """
-        mlgo replay merge /srv/replay          add the trees of another data/work/replay
-        """,
-    "episode": """
-        mlgo compile lupa/third-party/lua54/lapi.c --policy data/policies/marginal-s0 --log lapi.episode
-        mlgo replay episode lapi.episode
-        mlgo replay episode lapi.episode --policy data/policies/marginal-s0 --json
-        """,
-}
-
 
 def add_parser(commands: Any) -> None:
-    summary = "what compiles have shown: sizes, checks, pruning; do one again"
-    add_action = add_actions(commands, "replay", summary, _EXAMPLES, title="actions")
+    what = "What compiles have shown: sizes, checks, pruning; do one again."
+    add_action = add_actions(commands, "replay", what, title="actions")
     shared = argparse.ArgumentParser(add_help=False)
     add_folder_options(shared)
-    add_options(add_action("stats", "sizes of the response trees", _stats, shared), "--json")
-    verify = add_action("verify", "compile a sample of known results again", _verify, shared)
+    add_options(add_action("stats", _stats, shared), "--json")
+    verify = add_action("verify", _verify, shared)
     verify.add_argument("--count", type=positive, default=20, help="results (default: %(default)s)")
     verify.add_argument("--seed", type=int, default=0, help="chooses them")
     add_options(verify, *CONFIG)
-    less = add_action("prune", "delete unused trees, or what older settings left", _prune, shared)
+    less = add_action("prune", _prune, shared)
     less.add_argument("--max-gb", type=not_negative_float, help="what trees may stay, in 10^9 bytes")
     less.add_argument(
         "--old", action="store_true", help="delete what older settings left (see mlgo doctor); end runs first"
     )
     less.add_argument("--dry-run", action="store_true", help="with --old: list it, delete nothing")
-    export = add_action("export", "write all known compiles as Parquet", _export, shared)
+    export = add_action("export", _export, shared)
     export.add_argument("output", type=Path, help="one file; of several compilers or settings, one for each")
-    merge = add_action("merge", "add the response trees of another working copy", _merge, shared)
+    merge = add_action("merge", _merge, shared)
     merge.add_argument("folder", type=Path, help="its data/work/replay, or a copy of that; it is only read")
-    add_episode_options(add_action("episode", "do a logged compile again and compare", run_episode))
+    add_episode_options(add_action("episode", run_episode))
 
 
 def _stats(args: argparse.Namespace) -> None:
+    """Sizes of the response trees.
+
+    mlgo replay stats
+    """
     rows = []
     for store in stores(args.work / "replay"):
         modules = contexts = nodes = compiles = size = 0
@@ -111,6 +89,11 @@ def _stats(args: argparse.Namespace) -> None:
 
 
 def _verify(args: argparse.Namespace) -> int:
+    """Compile a sample of known results again.
+
+    mlgo replay verify --count 50          compile a sample of known results again and compare
+    mlgo replay verify --preset jit.yaml                    the same for outcomes under choices
+    """
     config = read_config(args)
     trees, choices = _verify_trees(args, config), _verify_choices(args, config)
     return 1 if trees or choices else 0
@@ -200,6 +183,11 @@ def _compile_again(
 
 
 def _prune(args: argparse.Namespace) -> None:
+    """Delete unused trees, or what older settings left.
+
+    mlgo replay prune --max-gb 2           delete the least recently used trees beyond 2 GB
+    mlgo replay prune --old --dry-run      list what older settings left: checkpoints, trees, bitcode, downloads
+    """
     if args.max_gb is None and not args.old:
         raise ConfigError("say what to delete: --max-gb N or --old")
     if args.dry_run and args.max_gb is not None:
@@ -219,6 +207,11 @@ def _prune(args: argparse.Namespace) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
+    """Write all known compiles as Parquet.
+
+    mlgo replay export known.parquet       every known compile, question by question, for offline learning;
+                                           under choices a row for each outcome
+    """
     found, choices = stores(args.work / "replay"), caches(args.work / "replay")
 
     def output(key: str) -> Path:
@@ -243,6 +236,10 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _merge(args: argparse.Namespace) -> None:
+    """Add the response trees of another working copy.
+
+    mlgo replay merge /srv/replay          add the trees of another data/work/replay
+    """
     found, choices = stores(args.folder), caches(args.folder)
     if not found and not choices:
         raise ArtifactError(f"{args.folder} holds no response trees of this version; name another data/work/replay")

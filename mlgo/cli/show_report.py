@@ -13,23 +13,6 @@ from mlgo.cli.program import DEFAULT_CONFIG, add_command, add_options, say
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 
-_EXAMPLES = """\
-mlgo report                                          what the last run found, and where its page is
-mlgo report truth                                    what ships, of how many projects, against what, at what cost
-mlgo report truth --data docs/results/run --into README.md    the table of README.md again
-mlgo report difference --against ../other/data       of two runs on the same corpus: which training gains more
-mlgo report scoreboard --split validation --json     all learners of: make scoreboard
-mlgo report scoreboard --markdown docs/results/scoreboard.md
-mlgo report budgets                                  the best policy within 100 to 30,000 compiles, of all trainings
-mlgo report sizes --data docs/results/scoreboard     gains of small and of large modules, of each learner
-mlgo report generalisation --measure exec_bytes      of: make generalisation
-mlgo report headroom                                 of: make headroom
-mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
-mlgo report sweep --experiments                      what DVC's experiments cost (dvc exp run --queue, or --temp)
-mlgo report programs --markdown docs/results/programs.md
-mlgo report cse                                      choices among candidates, of task jit-cse
-"""
-
 
 class _Page(NamedTuple):
     """A page: its module, the options that it takes, what it shows, and the function of the module that does."""
@@ -97,7 +80,7 @@ _DEFAULTS = {"measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.y
 
 def add_parser(commands: Any) -> None:
     pages = "\n".join(f"  {name:<15} {page.summary}" for name, page in PAGES.items())
-    parser = add_command(commands, "report", "say what was found, page by page", _EXAMPLES, run)
+    parser = add_command(commands, "report", run)
     parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
     parser.add_argument("page", nargs="?", choices=PAGES, metavar="PAGE", help="see below (default: that of the task)")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
@@ -117,7 +100,23 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a page; 1 if a program on it did something else than it should."""
+    """Say what was found, page by page.
+
+    mlgo report                                          what the last run found, and where its page is
+    mlgo report truth                                    what ships, of how many projects, against what, at what cost
+    mlgo report truth --data docs/results/run --into README.md    the table of README.md again
+    mlgo report difference --against ../other/data       of two runs on the same corpus: which training gains more
+    mlgo report scoreboard --split validation --json     all learners of: make scoreboard
+    mlgo report scoreboard --markdown docs/results/scoreboard.md
+    mlgo report budgets                                  the best policy within 100 to 30,000 compiles, of all trainings
+    mlgo report sizes --data docs/results/scoreboard     gains of small and of large modules, of each learner
+    mlgo report generalisation --measure exec_bytes      of: make generalisation
+    mlgo report headroom                                 of: make headroom
+    mlgo report sweep                                    of: make sweep; the page is data/sweep/sweep.html
+    mlgo report sweep --experiments                      what DVC's experiments cost (dvc exp run --queue, or --temp)
+    mlgo report programs --markdown docs/results/programs.md
+    mlgo report cse                                      choices among candidates, of task jit-cse
+    """
     if args.page is None:
         args.page = "overview"
         if DEFAULT_CONFIG.exists():

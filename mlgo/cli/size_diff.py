@@ -14,16 +14,9 @@ from mlgo.deploy.size_diff import FORMS, Limit, SizeChange, SizeDiff, compare_bu
 from mlgo.objects.symbols import REST, demangled
 from mlgo.report.pages import Column, Table, text_column
 
-_EXAMPLES = """
-mlgo size-diff old/app new/app --demangle                       two programs
-mlgo size-diff before.o after.o --top 50 --json
-mlgo size-diff build.main build --form linked                  two folders, by relative paths
-mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if something has grown by more, for CI
-"""
-
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "size-diff", "what became smaller and larger between two builds", _EXAMPLES, run)
+    parser = add_command(commands, "size-diff", run)
     parser.add_argument("before", type=Path, help="program, shared object, object, static archive, or folder of these")
     parser.add_argument("after", type=Path, help="the same of another build")
     parser.add_argument("--top", type=positive, default=20, metavar="N", help="rows in a table (default: %(default)s)")
@@ -40,7 +33,13 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare and print; 1 if a limit is exceeded."""
+    """What became smaller and larger between two builds.
+
+    mlgo size-diff old/app new/app --demangle                       two programs
+    mlgo size-diff before.o after.o --top 50 --json
+    mlgo size-diff build.main build --form linked                  two folders, by relative paths
+    mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if something has grown by more, for CI
+    """
     progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
     found = compare_builds(args.before, args.after, only=args.only, forms=args.form or FORMS, progress=progress)
     total = _of_section("total", *found.sections["total"])

@@ -8,25 +8,9 @@ from mlgo.pool.cores import usable_cores
 from mlgo.pool.nested import NestingProxy, serve_workers
 from mlgo.pool.schedule import TURN_S
 
-_EXAMPLES = {
-    "serve": """
-        mlgo workers serve                     one worker for each core, until Ctrl-C, on a Ray cluster of this machine
-        mlgo workers serve --num 4 --address auto             on the cluster that this machine belongs to
-        mlgo workers serve --address 10.0.0.5:6379/large      under a name of its own
-        """,
-    "status": """
-        mlgo workers status                    who uses what; --json
-        """,
-    "stop": """
-        mlgo workers stop
-        """,
-}
-
 
 def add_parser(commands: Any) -> None:
-    add_action = add_actions(
-        commands, "workers", "serve workers that several experiments share", _EXAMPLES, title="actions"
-    )
+    add_action = add_actions(commands, "workers", "Serve workers that several experiments share.", title="actions")
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--address",
@@ -34,7 +18,7 @@ def add_parser(commands: Any) -> None:
         metavar="HOST:PORT[/NAME]",
         help="of a Ray cluster, or auto (default: a cluster of this machine, started for these workers)",
     )
-    serve = add_action("serve", "start them, and end them with Ctrl-C", _serve, shared)
+    serve = add_action("serve", _serve, shared)
     serve.add_argument("--num", type=positive, default=usable_cores(), help="workers (default: one for each core)")
     serve.add_argument("--at-once", type=positive, default=1, help="jobs that each runs at once (default: %(default)s)")
     serve.add_argument(
@@ -44,11 +28,17 @@ def add_parser(commands: Any) -> None:
         metavar="S",
         help="seconds for which one experiment may keep all workers while others wait (default: %(default)g)",
     )
-    add_options(add_action("status", "who uses what", _status, shared), "--json")
-    add_action("stop", "end them and whatever they run", _stop, shared)
+    add_options(add_action("status", _status, shared), "--json")
+    add_action("stop", _stop, shared)
 
 
 def _serve(args: argparse.Namespace) -> None:
+    """Start them, and end them with Ctrl-C.
+
+    mlgo workers serve                     one worker for each core, until Ctrl-C, on a Ray cluster of this machine
+    mlgo workers serve --num 4 --address auto             on the cluster that this machine belongs to
+    mlgo workers serve --address 10.0.0.5:6379/large      under a name of its own
+    """
     with serve_workers(args.address, args.num, at_once=args.at_once, turn_s=args.turn) as served:
         numbers = [one["core"] for one in served.status()["cores"]]
         cores = ", ".join(str(one) for one in numbers if one is not None) or "none of their own"
@@ -57,6 +47,10 @@ def _serve(args: argparse.Namespace) -> None:
 
 
 def _status(args: argparse.Namespace) -> None:
+    """Who uses what.
+
+    mlgo workers status                    who uses what; --json
+    """
     with NestingProxy(args.address) as served:
         status = served.status()
     lines = [
@@ -76,6 +70,10 @@ def _status(args: argparse.Namespace) -> None:
 
 
 def _stop(args: argparse.Namespace) -> None:
+    """End them and whatever they run.
+
+    mlgo workers stop
+    """
     with NestingProxy(args.address) as served:
         served.stop()
         print(f"stopped the workers at {served.address}")

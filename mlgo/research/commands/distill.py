@@ -169,20 +169,12 @@ def _pruned(fitted: Any) -> tuple[Tree, np.ndarray]:
     return tree, columns
 
 
-_EXAMPLES = """
-mlgo distill data/policies/marginal-s0 -o data/policies/tree-s0
-mlgo distill data/released/marginal-s0 --leaves 64 -o data/policies/tree64-s0 --json
-mlgo distill data/policies/marginal-s0 --corpus other/corpus --trace other/baseline/trace.parquet -o tree-s0
-then: mlgo evaluate --policy data/policies/tree-s0 --corpus data/corpus --split validation
-"""
 _SPLITS = ("train", "validation")
 """Of projects that are fitted, and of those held out."""
 
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(
-        commands, "distill", "fit a small decision tree to a policy and print it as C++", _EXAMPLES, run
-    )
+    parser = add_command(commands, "distill", run)
     parser.add_argument("policy", type=Path, help="folder of the policy; its answers are yes or no")
     add_options(parser, "--trace")
     parser.add_argument(
@@ -200,7 +192,13 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Fit, compare with the teacher on projects held out, write the policy and its C++."""
+    """Fit a small decision tree to a policy and print it as C++.
+
+    mlgo distill data/policies/marginal-s0 -o data/policies/tree-s0
+    mlgo distill data/released/marginal-s0 --leaves 64 -o data/policies/tree64-s0 --json
+    mlgo distill data/policies/marginal-s0 --corpus other/corpus --trace other/baseline/trace.parquet -o tree-s0
+    then: mlgo evaluate --policy data/policies/tree-s0 --corpus data/corpus --split validation
+    """
     PolicyName.of(args.output.resolve().name)
     teacher, trace = load_stored(args.policy, Binary), read_table(args.trace)
     if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:

@@ -214,18 +214,11 @@ def _columns(result: CompileResult) -> dict[str, np.ndarray]:
     return {spec.name: values[:, i] for i, spec in enumerate(asked.header.features)}
 
 
-_EXAMPLES = """
-mlgo explain --policy data/policies/marginal-s0                 the five modules that grew most, and why
-mlgo explain --policy data/policies/marginal-s0 --modules 2 --flips 50 --json
-mlgo explain --policy data/policies/marginal-s0 --importance    the features that its answers hang on
-"""
 _WORDS = {0: "call", 1: "inline"}
 
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(
-        commands, "explain", "why a policy makes modules larger, and what it listens to", _EXAMPLES, run
-    )
+    parser = add_command(commands, "explain", run)
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
     parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
     parser.add_argument("--modules", type=positive, default=5, help="explain at most so many (default: %(default)s)")
@@ -244,7 +237,12 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print explanations or importances."""
+    """Why a policy makes modules larger, and what it listens to.
+
+    mlgo explain --policy data/policies/marginal-s0                 the five modules that grew most, and why
+    mlgo explain --policy data/policies/marginal-s0 --modules 2 --flips 50 --json
+    mlgo explain --policy data/policies/marginal-s0 --importance    the features that its answers hang on
+    """
     name = args.policy.resolve().name
     path, schema = ("corpus/modules.parquet", MODULES) if args.importance else ("evaluation/results.parquet", RESULTS)
     table = read_table(args.data / path, schema)

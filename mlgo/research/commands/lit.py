@@ -140,17 +140,8 @@ def _lines(text: str, keyword: str) -> list[str]:
     return re.sub(r"[ \t]*\\\n", " ", found).splitlines()
 
 
-_EXAMPLES = """
-mlgo lit llvm-project/llvm/test/Transforms/Inline/ML
-mlgo lit llvm-project/llvm/test/CodeGen/MLRegAlloc --json
-mlgo lit llvm-project/llvm/test/CodeGen/MLRegAlloc --tools llvm-project/build/bin
-"""
-
-
 def add_parser(commands: Any) -> None:
-    parser = add_command(
-        commands, "lit", "run LLVM's own tests of the interactive channel on this clang", _EXAMPLES, run
-    )
+    parser = add_command(commands, "lit", run)
     parser.add_argument("folder", type=Path, help="folder of tests in a checkout of LLVM; its RUN lines are executed")
     parser.add_argument("--tools", type=Path, metavar="DIR", help="opt, llc and FileCheck of a build of LLVM")
     parser.add_argument("--toolchain", default="auto", help="auto, ziglang, or a clang (default: %(default)s)")
@@ -158,7 +149,12 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run and print; 1 unless a test passed and none failed."""
+    """Run LLVM's own tests of the interactive channel on this clang.
+
+    mlgo lit llvm-project/llvm/test/Transforms/Inline/ML
+    mlgo lit llvm-project/llvm/test/CodeGen/MLRegAlloc --json
+    mlgo lit llvm-project/llvm/test/CodeGen/MLRegAlloc --tools llvm-project/build/bin
+    """
     progress = partial(tqdm, desc="lit", unit="test", disable=None, leave=False)
     found = run_tests(args.folder, args.toolchain, args.tools, progress)
     counts = Counter(one.outcome for one in found)
