@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
-from mlgo.base.artifacts import PROJECT, read_table, rows_where
+from mlgo.base.artifacts import PROJECT, read_table
 from mlgo.base.config import load_config
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.store import CAPTURED_NAME
@@ -161,7 +161,7 @@ def _peak_kb(process: int) -> int:
 
 def _seconds_of_lookup(table: Path, name: str) -> float:
     start = time.perf_counter()
-    (row,) = rows_where(table, PROJECT, "module", {name}, ["module", "bitcode"])
+    (row,) = read_table(table, PROJECT, ["module", "bitcode"], [("module", "==", name)]).to_pylist()
     assert row["bitcode"]
     return time.perf_counter() - start
 

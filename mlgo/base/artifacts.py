@@ -5,9 +5,7 @@ never enter an artifact, because two runs would differ; they go to ``data/work/t
 """
 
 import json
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mlgo import __version__
-from mlgo.base.files import Draft, canonical_json, write_atomically
+from mlgo.base.files import Draft, canonical_json, readable, write_atomically
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import MEASURES, Measure
@@ -27,6 +25,8 @@ RowView = Mapping[str, Any]
 """The same, not to be changed."""
 
 _METADATA_KEY = b"mlgo"
+_DAMAGES = (OSError, pa.ArrowException, UnicodeDecodeError)
+"""What reading a damaged Parquet file raises."""
 
 
 def _field(name: str, kind: pa.DataType, meaning: str, unit: str = "", nullable: bool = False) -> pa.Field:
@@ -546,9 +546,10 @@ def read_table(
 
     Args:
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
-        filters: when given, read only rows that fit, as `pyarrow.parquet.read_table` takes them.
+        filters: when given, read only rows that fit, and of row groups only those that may hold some, see
+            `pyarrow.parquet.read_table`.
     """
-    with _readable(path):
+    with readable(path, "a readable Parquet file", *_DAMAGES):
         table = pq.read_table(path, columns=columns, filters=filters)
         table.validate(full=True)
     wanted = [field for field in schema or () if columns is None or field.name in columns]
@@ -565,42 +566,10 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
     Args:
         schema: every column of it must be there with its type.
     """
-    with _readable(path), pq.ParquetFile(path) as file:
+    with readable(path, "a readable Parquet file", *_DAMAGES), pq.ParquetFile(path) as file:
         _check_columns(path, schema, file.schema_arrow)
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns).to_pylist()
-
-
-def rows_where(
-    path: Path, schema: pa.Schema, key: str, wanted: Collection[str], columns: list[str]
-) -> Iterator[dict[str, Any]]:
-    """Rows whose key, a column of text, is wanted, see `table_rows`; only row groups that hold such rows are read."""
-    values = sorted(wanted)
-    with _readable(path), pq.ParquetFile(path) as file:
-        _check_columns(path, schema, file.schema_arrow)
-        place = [file.schema.column(number).path for number in range(len(file.schema))].index(key)
-        for group in range(file.num_row_groups):
-            statistics = file.metadata.row_group(group).column(place).statistics
-            if statistics is not None and statistics.has_min_max:
-                at = bisect_left(values, statistics.min)
-                if at == len(values) or values[at] > statistics.max:
-                    continue
-            found = file.read_row_group(group, [key])[key].to_pylist()
-            if any(value in wanted for value in found):
-                rows = file.read_row_group(group, columns).to_pylist()
-                yield from (row for row, value in zip(rows, found, strict=True) if value in wanted)
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say in one line why a Parquet file cannot be read."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{path} is not a readable Parquet file ({reason}); delete it and run its stage") from error
 
 
 def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> None:

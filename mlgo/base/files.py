@@ -33,37 +33,44 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path) -> Any:
-    """Read JSON."""
+@contextlib.contextmanager
+def readable(path: Path, kind: str, *damages: type[Exception]) -> Iterator[None]:
+    """Say in one line why a file cannot be read.
+
+    Args:
+        kind: what the file is not where reading raises one of ``damages``.
+
+    Raises:
+        ArtifactError: the file is missing, damaged, or not to be had.
+    """
     try:
-        _check_size(path, _MAX_JSON_BYTES)
-        return json.loads(path.read_text())
+        yield
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
+    except damages as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(f"{path} is not {kind} ({reason}); delete it and run its stage") from error
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path} is not JSON ({error}); delete it and run its stage") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read JSON."""
+    with readable(path, "JSON", ValueError, RecursionError):
+        _check_size(path, _MAX_JSON_BYTES)
+        return json.loads(path.read_text())
 
 
 def read_array(path: Path) -> np.ndarray:
     """Read the array of an ``.npy`` file; never takes more memory than the file is long.
 
-    Args:
-        max_bytes: size above which the file is not read.
-
     Returns:
         The array in memory, of the file's dtype and shape [...]; never Python objects.
     """
-    try:
+    # NumPy reads the header as Python text, so there is no list of what it may raise.
+    with readable(path, "a readable array", Exception), np.errstate(over="ignore"):  # of a size that no file has
         _check_size(path, _MAX_ARRAY_BYTES)
-        with np.errstate(over="ignore"):  # of a size that no file has
-            return np.array(np.lib.format.open_memmap(path, mode="r"))
-    except FileNotFoundError as error:
-        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except Exception as error:  # NumPy reads the header as Python text, so there is no list of what it may raise
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{path} is not a readable array ({reason}); delete it and run its stage") from error
+        return np.array(np.lib.format.open_memmap(path, mode="r"))
 
 
 def write_text(path: Path, text: str) -> None:
@@ -108,6 +115,34 @@ def place(path: Path, data: bytes, mode: int = 0o644) -> None:
             os.link(temporary, path)
     finally:
         Path(temporary).unlink()
+
+
+@contextlib.contextmanager
+def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
+    """Let one process at a time in; gives the descriptor of the lock.
+
+    Args:
+        path: the lock: a file, which is made where it is missing and may be removed by whoever holds it; with
+            ``os.O_DIRECTORY`` a folder.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, kind | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_still(path, descriptor):
+                yield descriptor
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether the open file still bears this name; it may have been removed while we waited for its lock."""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
 
 
 class Draft:

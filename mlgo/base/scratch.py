@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from mlgo.base.files import locked
+
 _LOCK_NAME = "owner.lock"
 _CHILD_EXECS_WITHIN_S = 1.0
 """A process killed while it starts another: the new one holds the lock until it has become its program."""
@@ -44,38 +46,37 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
     Args:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
-    with locked(_parent() / _LOCK_NAME):
-        removed = _sweep()
-    deadline = time.monotonic() + _CHILD_EXECS_WITHIN_S
-    while any(list(_parent().glob(f"{pid}-*")) for pid in dead) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    removed, deadline = 0, time.monotonic() + _CHILD_EXECS_WITHIN_S
+    while True:
         with locked(_parent() / _LOCK_NAME):
             removed += _sweep()
-    return removed
+        if time.monotonic() > deadline or not any(list(_parent().glob(f"{pid}-*")) for pid in dead):
+            return removed
+        time.sleep(0.01)
 
 
 def _sweep() -> int:
-    removed = 0
-    for folder in _parent().iterdir():
-        if not folder.is_dir():
-            continue
-        try:
-            lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:  # its owner died before locking or while removing it
-            shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
-            continue
-        except OSError:
-            continue  # being set up right now, or gone
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-            removed += 1
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(lock)
-    return removed
+    abandoned = [folder for folder in _parent().iterdir() if folder.is_dir() and _is_abandoned(folder)]
+    for folder in abandoned:
+        shutil.rmtree(folder, ignore_errors=True)
+    return len(abandoned)
+
+
+def _is_abandoned(folder: Path) -> bool:
+    """Whether no process holds a folder's lock; none takes it meanwhile, as that needs the lock of the parent."""
+    try:
+        lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:  # its owner died before locking or while removing it
+        return True
+    except OSError:  # gone, or not to be had
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
 
 
 def remove_own_scratch() -> None:
@@ -118,17 +119,6 @@ def _process_root() -> Path:
             _owned[pid] = (root, lock)
         atexit.register(remove_own_scratch)
     return _owned[pid][0]
-
-
-@contextmanager
-def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT) -> Iterator[None]:
-    """Let one process at a time in; the lock is a file that is made for it, or with ``os.O_DIRECTORY`` a folder."""
-    descriptor = os.open(path, kind | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _parent() -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, rows_where, table_rows
+from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, table_rows
 from mlgo.base.files import write_bytes
 from mlgo.errors import CorpusError
 
@@ -185,7 +185,8 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
     for project in missing:
         wanted = {one.name: one for one in modules if one.project == project and not paths[one.key].exists()}
         shard = corpus_dir / "projects" / f"{project}.parquet"
-        for row in rows_where(shard, PROJECT, "module", set(wanted), ["module", "bitcode"]):
+        found = read_table(shard, PROJECT, ["module", "bitcode"], [("module", "in", list(wanted))])
+        for row in found.to_pylist():
             module = wanted.get(row["module"])
             if module and row["bitcode"] is not None and hashlib.sha256(row["bitcode"]).hexdigest() == module.sha256:
                 write_bytes(paths[module.key], row["bitcode"])

@@ -10,8 +10,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlgo.base.files import content_hash, file_sha256, write_text
-from mlgo.base.scratch import locked
+from mlgo.base.files import content_hash, file_sha256, locked, write_text
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.policy.stored import StoredPolicy, model_file
 

@@ -1,6 +1,5 @@
 """Files for machines that do not see those of the driver: fetched once for each machine, when first needed."""
 
-import fcntl
 import io
 import os
 import pickle
@@ -8,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlgo.base.files import content_hash, place
+from mlgo.base.files import content_hash, locked, place
 from mlgo.base.scratch import leave_shared_scratch, remove_own_scratch, shared_scratch
 from mlgo.errors import MlgoError, WorkerError
 from mlgo.pool.cluster import LOCAL_INSTEAD, versions
@@ -70,9 +69,7 @@ def local_copy(stamp: FileStamp, folder: Path, read: Callable[[FileStamp], bytes
     copy = folder / content_hash(stamp)[:16] / original.name
     if copy.exists():
         return copy
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    with (copy.parent / "lock").open("w") as lock:  # one fetches it, its neighbours wait
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(copy.parent / "lock"):  # one fetches it, its neighbours wait
         if not copy.exists():
             place(copy, read(stamp), stamp.mode)
     return copy

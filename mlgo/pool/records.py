@@ -11,7 +11,6 @@ that later code relies on, and a record never expands to more than a fixed multi
 
 import contextlib
 import errno
-import fcntl
 import os
 import struct
 import zlib
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mlgo.base.config import ReplayConfig
-from mlgo.base.files import write_json
+from mlgo.base.files import locked, write_json
 from mlgo.errors import ArtifactError, ProtocolError
 
 Key = TypeVar("Key")
@@ -173,29 +172,6 @@ class RecordFile:
 
     def _damage(self, position: int, reason: str = "") -> str:
         return f"{self.path} is damaged at byte {position}{reason}; delete it, it will be made anew"
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[int]:
-    """The descriptor of a file that no other process writes meanwhile; it is made where it is missing."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(path, descriptor):
-                yield descriptor
-                return
-        finally:
-            os.close(descriptor)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the open file still bears this name; it may have been pruned while we waited for its lock."""
-    try:
-        return path.stat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
 
 
 def _identity(descriptor: int) -> bytes:
