@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from mlgo.base.files import content_hash, place
 from mlgo.base.names import Language, ProjectName
-from mlgo.base.registry import LEARNERS, PROBLEMS
+from mlgo.base.registry import LEARNERS, PROBLEMS, training_chain
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 
@@ -481,25 +481,8 @@ class Config(Section):
             if values.get(name) is None and LEARNERS.get(name).section is not None:
                 raise ValueError(f"train.algorithms: {name} needs its section {name}")
         for name in LEARNERS.names():
-            _check_starts(name, values)
+            training_chain(name, values)  # refuses what follows from an unknown learner or from itself
         return self
-
-
-def _check_starts(name: str, values: Mapping[str, Any]) -> None:
-    """Refuse a learner that would start from an unknown one, or in the end from itself."""
-    chain = [name]
-    while LEARNERS.get(chain[-1]).section is None or values.get(chain[-1]) is not None:
-        start = LEARNERS.get(chain[-1]).start(values)
-        if start is None:
-            return
-        if start not in LEARNERS.names():
-            raise ValueError(f"{chain[-1]}.start: unknown learner {start!r}; known: {', '.join(LEARNERS.names())}")
-        if start == name:
-            named = " and ".join(f"{one}.start" for one in chain)
-            raise ValueError(f"{named} name each other; let one of them start from bc")
-        if start in chain:
-            return  # a circle without this one, which is refused by itself
-        chain.append(start)
 
 
 @functools.cache

@@ -150,9 +150,20 @@ def training_chain(learner: str, config: Mapping[str, Any]) -> list[str]:
     """Learners that a training follows from, the first first, itself last.
 
     Args:
-        config: a whole configuration as plain values, checked.
+        config: a whole configuration as plain values; a learner whose section it lacks is the first.
+
+    Raises:
+        ValueError: one of them would start from an unknown learner, or in the end from itself.
     """
     chain = [learner]
-    while (start := LEARNERS.get(chain[0]).start(config)) is not None:
+    while LEARNERS.get(chain[0]).section is None or config.get(chain[0]) is not None:
+        start = LEARNERS.get(chain[0]).start(config)
+        if start is None:
+            break
+        if start not in LEARNERS.names():
+            raise ValueError(f"{chain[0]}.start: unknown learner {start!r}; known: {', '.join(LEARNERS.names())}")
+        if start in chain:
+            named = " and ".join(f"{one}.start" for one in chain[chain.index(start) :: -1])
+            raise ValueError(f"{named} name each other; let one of them start from bc")
         chain.insert(0, start)
     return chain

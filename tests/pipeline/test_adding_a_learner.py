@@ -51,7 +51,7 @@ def test_a_learner_is_three_files(steps):
 
 
 def test_what_learners_follow_from():
-    config = {"es": {"start": "ppo"}, "ppo": {"start": "bc"}}
+    config = {"es": {"start": "ppo"}, "ppo": {"start": "bc"}, "bc": {}, "bcmax": {}, "marginal": {}}
     assert training_chain("es", config) == ["bc", "ppo", "es"]
     assert training_chain("bcmax", config) == ["bc", "bcmax"]
     assert training_chain("marginal", config) == ["marginal"]
