@@ -4,12 +4,13 @@ import argparse
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from tqdm import tqdm
 
 from mlgo.base.artifacts import (
@@ -143,13 +144,14 @@ def run(args: argparse.Namespace) -> None:
     beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
     trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
-    kinds_of = _reader_of_kinds(trained, front_end, args.workers)
+    seen = SeenBodies.of(read_table(trained, BODIES)) if trained else None
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(target: EvaluationTarget) -> Evaluation:
             with scratch_directory() as folder:
                 bitcode = target.unpack()
-                how = replace(linking, kinds=kinds_of(target, bitcode))
+                kinds = _kinds_of(seen, target, bitcode, front_end, args.workers) if seen else {}
+                how = replace(linking, kinds=kinds)
                 project = EvaluationRun(host, target.modules, target.programs, bitcode, how, folder)
                 if args.form == "thin":
                     return evaluate_thin(project, policy, name)
@@ -161,7 +163,7 @@ def run(args: argparse.Namespace) -> None:
                 others = measure_references(project, front_end, policy.task) if with_references else []
                 return replace(found, sizes=[*found.sizes, *others])
 
-        told = partial(tqdm.write, file=sys.stderr)
+        told = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
         results, shipped, course = evaluate_targets(targets, evaluate, output / "parts", origin, told)
     origin["projects"] = {one.project: one.content for one in targets}
     write_table(output / "results.parquet", results, RESULTS, origin)
@@ -178,31 +180,25 @@ def run(args: argparse.Namespace) -> None:
             f"no module compiles; the first, {first['project']}/{first['module']}: {first['failure']}: "
             f"{first['message']}; {output / 'results.parquet'} tells of all"
         )
-    (text, headline), failed = _write_page(output, policy.task, str(name), values), len(failures)
+    text, headline = _write_page(output, policy.task, str(name), values, results, shipped, course)
     if sealed:
         log_evaluation(replace(sealed, headline=headline))
+    failed = len(failures)
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
 
 
-def _reader_of_kinds(
-    trained: Path | None, front_end: FrontEnd, num_threads: int
-) -> Callable[[EvaluationTarget, Mapping[str, Path]], Kinds]:
-    """What tells of a project and its bitcode which functions were seen in training; nothing if that is not known."""
-    if trained is None:
-        return lambda target, bitcode: {}
-    seen = SeenBodies.of(read_table(trained, BODIES))
-
-    def kinds_of(target: EvaluationTarget, bitcode: Mapping[str, Path]) -> Kinds:
-        every = [*target.modules, *other_modules(target.modules, target.programs)]
-        try:
-            bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
-        except CompileError:  # a module that cannot be read is a failed row of the evaluation
-            return {}
-        return kinds_by_name(seen_table(bodies, seen.kinds(bodies)))
-
-    return kinds_of
+def _kinds_of(
+    seen: SeenBodies, target: EvaluationTarget, bitcode: Mapping[str, Path], front_end: FrontEnd, num_threads: int
+) -> Kinds:
+    """Which functions of a project were seen in training."""
+    every = [*target.modules, *other_modules(target.modules, target.programs)]
+    try:
+        bodies = project_bodies(front_end.print_ir, every, bitcode, shared_folder() / "bodies", num_threads)
+    except CompileError:  # a module that cannot be read is a failed row of the evaluation
+        return {}
+    return kinds_by_name(seen_table(bodies, seen.kinds(bodies)))
 
 
 def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[EvaluationTarget], Path]:
@@ -226,17 +222,16 @@ def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[Evaluatio
     return targets, args.output or paths[0] / "evaluation" / folder
 
 
-def _write_page(output: Path, task: str, policy: str, values: Settings) -> tuple[str, str]:
-    """Write the page from the tables; the table of linked files and the headline as text."""
+def _write_page(
+    output: Path, task: str, policy: str, values: Settings, results: pa.Table, shipped: pa.Table, course: pa.Table
+) -> tuple[str, str]:
+    """Write the page of the tables, which are written already; the table of linked files and the headline as text."""
     from mlgo.report.headline_page import sentences
     from mlgo.report.inputs import flatten, input_hashes  # here, since the page loads plotly
     from mlgo.report.policy_page import compare_policy, render_policy_page
 
-    schemas = {"results.parquet": RESULTS, "shipped.parquet": SHIPPED_SIZES, "search.parquet": SEARCH_COURSE}
-    paths = {name: output / name for name in schemas if (output / name).exists()}
-    tables = {name: read_table(path, schemas[name]) for name, path in paths.items()}
-    results, shipped = tables["results.parquet"], tables["shipped.parquet"]
-    course = tables.get("search.parquet", SEARCH_COURSE.empty_table())
+    names = ("results.parquet", "shipped.parquet", "search.parquet")
+    paths = {name: output / name for name in names if (output / name).exists()}
     measurement = flatten(read_provenance(paths["results.parquet"]))
     tried = compare_policy(policy, task, values, results, shipped, course, measurement)
     write_text(output / "report.html", render_policy_page(tried, {"SHA-256 of the inputs": input_hashes(paths)}))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlgo.base.scratch import shared_folder
+from mlgo.cli.program import add_options
 from mlgo.corpus.store import bitcode_hashes
 from mlgo.jit.cache import outdated_caches
 from mlgo.pool.records import delete_key, record_files
@@ -39,7 +40,7 @@ class Leftovers:
 
 def add_folder_options(parser: argparse.ArgumentParser) -> None:
     """Add ``--data`` and ``--work``."""
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    add_options(parser, "--data")
     parser.add_argument(
         "--work",
         type=Path,

@@ -41,6 +41,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--config": {"type": Path, "default": DEFAULT_CONFIG, "help": "configuration (default: %(default)s)"},
     "--preset": {"type": Path, "action": "append", "default": [], "help": "file laid over it; may be repeated"},
     "--toolchain": {"help": "auto, ziglang, or a clang; instead of the configuration's"},
+    "--data": {"type": Path, "default": Path("data"), "help": "folder of the results (default: %(default)s)"},
     "--json": {"action": "store_true", "help": "print JSON"},
     "--trace": {
         "type": Path,

@@ -2,7 +2,7 @@
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -94,17 +94,31 @@ def _verify(args: argparse.Namespace) -> int:
     mlgo replay verify --count 50          compile a sample of known results again and compare
     mlgo replay verify --preset jit.yaml                    the same for outcomes under choices
     """
-    config = read_config(args)
-    trees, choices = _verify_trees(args, config), _verify_choices(args, config)
-    return 1 if trees or choices else 0
+    config, trees, choices = read_config(args), stores(args.work / "replay"), caches(args.work / "replay")
+    equal = True
+    if trees or not choices:
+        equal &= _count(_wrong_results(args, config, trees), "results are as the trees say")
+    if choices and PROBLEMS.get(config.task).kind != "choices":
+        print(f"outcomes under choices: not of task {config.task}, left out; name the preset of theirs")
+    elif choices:
+        equal &= _count(_wrong_outcomes(args, config, choices), "outcomes under choices are as the cache says")
+    return int(not equal)
 
 
-def _verify_trees(args: argparse.Namespace, config: Config) -> int:
-    found = stores(args.work / "replay")
-    if not found and caches(args.work / "replay"):
-        return 0
+def _count(differences: Iterator[str], what: str) -> bool:
+    """Print differences as they are found, empty for a result that is the same again; whether there are none."""
+    checked = wrong = 0
+    for difference in differences:
+        checked, wrong = checked + 1, wrong + bool(difference)
+        if difference:
+            print(difference)
+    print(f"{checked - wrong} of {checked} {what}")
+    return not wrong
+
+
+def _wrong_results(args: argparse.Namespace, config: Config, found: Sequence[ReplayStore]) -> Iterator[str]:
+    """For some results of each store that is of this compiler: what is different when compiled again."""
     toolchain = find_toolchain(config.toolchain, config.target)
-    wrong = checked = 0
     for store in found:
         if (store.key.compiler_sha256, store.key.target) != (toolchain.sha256, toolchain.target):
             print(f"{store.key.folder}: made by another compiler, left out")
@@ -116,23 +130,14 @@ def _verify_trees(args: argparse.Namespace, config: Config) -> int:
         ]
         here = [one for one in results if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
         for sha256, index in sample(here, args.count, args.seed, "replay", "verify"):
-            checked += 1
-            if difference := _compile_again(args.work, config, toolchain, store, sha256, index):
-                wrong += 1
-                print(f"{sha256[:16]}: {difference}")
-    print(f"{checked - wrong} of {checked} results are as the trees say")
-    return wrong
+            difference = _compile_again(args.work, config, toolchain, store, sha256, index)
+            yield difference and f"{sha256[:16]}: {difference}"
 
 
-def _verify_choices(args: argparse.Namespace, config: Config) -> int:
-    found = caches(args.work / "replay")
-    if not found:
-        return 0
-    if PROBLEMS.get(config.task).kind != "choices":
-        print(f"outcomes under choices: not of task {config.task}, left out; name the preset of theirs")
-        return 0
+def _wrong_outcomes(args: argparse.Namespace, config: Config, found: Sequence[CompileCache]) -> Iterator[str]:
+    """The same for some outcomes of the cache that is of this compiler and its settings."""
     spec = SuperPmiSpec.of(config.cse.superpmi)
-    mine, wrong, checked = CompileCache(args.work / "replay", spec.key()), 0, 0
+    mine = CompileCache(args.work / "replay", spec.key())
     for cache in found:
         if cache.folder != mine.folder:
             print(f"{cache.name}: made by another compiler or under other settings, left out")
@@ -143,12 +148,9 @@ def _verify_choices(args: argparse.Namespace, config: Config) -> int:
         with spec.open() as compiler:
             for unit, decisions, outcome in sample(known, args.count, args.seed, "replay", "verify"):
                 compiler.forget()
-                again, checked = compiler.compile(unit, decisions), checked + 1
-                if figures(again) != figures(outcome):
-                    wrong += 1
-                    print(f"{unit} under {decisions}: the compiler gives {figures(again)}, known is {figures(outcome)}")
-    print(f"{checked - wrong} of {checked} outcomes under choices are as the cache says")
-    return wrong
+                again, before = figures(compiler.compile(unit, decisions)), figures(outcome)
+                same = again == before
+                yield "" if same else f"{unit} under {decisions}: the compiler gives {again}, known is {before}"
 
 
 def _compile_again(

@@ -83,7 +83,7 @@ def add_parser(commands: Any) -> None:
     parser = add_command(commands, "report", run)
     parser.epilog = f"pages:\n{pages}\n\n{parser.epilog}"
     parser.add_argument("page", nargs="?", choices=PAGES, metavar="PAGE", help="see below (default: that of the task)")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    add_options(parser, "--data")
     parser.add_argument(
         "--split",
         choices=("test", "validation", "train"),

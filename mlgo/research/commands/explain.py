@@ -220,7 +220,7 @@ _WORDS = {0: "call", 1: "inline"}
 def add_parser(commands: Any) -> None:
     parser = add_command(commands, "explain", run)
     parser.add_argument("--policy", type=Path, required=True, help="folder named <algorithm>-s<seed>")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="folder of the results (default: %(default)s)")
+    add_options(parser, "--data")
     parser.add_argument("--modules", type=positive, default=5, help="explain at most so many (default: %(default)s)")
     parser.add_argument(
         "--split", choices=("test", "validation", "train"), help="where to look (default: the split that was judged)"
