@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.cli.main import find_commands
+from mlgo.cli.main import build_parser, find_commands
 from mlgo.cli.show_report import PAGES
 from tests.conftest import REPOSITORY
 from tests.fork_server import ForkServer
@@ -38,3 +38,35 @@ def mlgo(clone: Path) -> Iterator[Callable[..., subprocess.CompletedProcess[str]
 
     yield run
     process.close()
+
+
+@pytest.fixture(scope="session")
+def prints(mlgo) -> Callable[..., str]:
+    """What a run prints that succeeds, without a word on stderr."""
+
+    def run(*arguments: str | Path, **variables: str) -> str:
+        done = mlgo(*arguments, **variables)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def refuses(mlgo) -> Callable[..., str]:
+    """The error of a run that fails and prints nothing but this one line."""
+
+    def run(*arguments: str | Path, **variables: str) -> str:
+        done = mlgo(*arguments, **variables)
+        assert (done.returncode, done.stdout) == (1, "")
+        (line,) = done.stderr.splitlines()
+        assert done.stderr == f"error: {line.removeprefix('error: ')}\n"
+        return line.removeprefix("error: ")
+
+    return run
+
+
+def run_here(*words: object) -> None:
+    """Run ``mlgo`` in this process, which is quicker."""
+    args = build_parser([str(words[0])]).parse_args(list(map(str, words)))
+    args.run(args)

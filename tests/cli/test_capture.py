@@ -113,7 +113,7 @@ def test_a_capture_is_verified_by_the_builds_own_objects(captured, mlgo):
     assert sum(row["text_bytes"] for row in rows) == summary["text_bytes"] == summary["recompiled_bytes"]
 
 
-def test_what_is_not_reproduced_is_listed(tmp_path, mlgo):
+def test_what_is_not_reproduced_is_listed(tmp_path, mlgo, refuses):
     (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
     zig = f"{find_linker()} cc"
     run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "sh", "-c", f"cd '{tmp_path}' && $CC -c one.c", CC=zig)
@@ -124,16 +124,12 @@ def test_what_is_not_reproduced_is_listed(tmp_path, mlgo):
     assert "0 of 1 modules (0.0 %)" in run.stdout
     assert "1 not reproduced, the first is" in run.stdout
     assert "changed: one.c is another one since the capture" in run.stdout
-    run = mlgo("corpus", "verify", "--project", str(tmp_path / "nothing"))
-    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
+    refuses("corpus", "verify", "--project", tmp_path / "nothing")
 
 
-def test_failures_say_what_to_do(tmp_path, mlgo):
-    run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "true")
-    assert run.returncode == 1
-    assert "no compile was seen" in run.stderr
-    run = mlgo("capture", "-o", str(tmp_path / "out"))
-    assert "give one of a command after --, --from, and --sdist" in run.stderr
+def test_failures_say_what_to_do(tmp_path, refuses):
+    assert "no compile was seen" in refuses("capture", "-o", tmp_path / "out", "--", "true")
+    assert "give one of a command after --, --from, and --sdist" in refuses("capture", "-o", tmp_path / "out")
 
 
 def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
@@ -157,17 +153,15 @@ def test_sources_that_are_gone_are_rows(tmp_path, mlgo):
     assert generation_of(files["out/here.c"]).options == ("-fno-common",)
 
 
-def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, mlgo):
-    run = mlgo("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
-    assert (run.returncode, run.stdout) == (0, f"4 modules in {tmp_path}/corpus\n")
-    run = mlgo("capture", "-o", tmp_path / "again", "--from", tmp_path / "corpus", "--json")
-    assert json.loads(run.stdout)["modules"] == 4
+def test_what_is_exported_is_captured_again_as_it_was(captured, tmp_path, prints, refuses):
+    export = ("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
+    assert prints(*export) == f"4 modules in {tmp_path}/corpus\n"
+    found = prints("capture", "-o", tmp_path / "again", "--from", tmp_path / "corpus", "--json")
+    assert json.loads(found)["modules"] == 4
     tables = (captured / "project.parquet", tmp_path / "again/project.parquet")
     both = (unpack_project(table, tmp_path / "bitcode") for table in tables)
     before, again = ({one.name: files[one.key].read_bytes() for one in modules} for modules, files in both)
     assert again == before
-    run = mlgo("corpus", "verify", "--project", tmp_path / "again")
-    assert (run.returncode, run.stderr.count("\n")) == (1, 1)
-    assert "was taken from bitcode, so there is no object of a build to compare with" in run.stderr
-    run = mlgo("corpus", "export", "--project", captured, "-o", tmp_path / "corpus")
-    assert (run.returncode, run.stderr) == (1, f"error: {tmp_path}/corpus is not empty; name another folder\n")
+    error = refuses("corpus", "verify", "--project", tmp_path / "again")
+    assert "was taken from bitcode, so there is no object of a build to compare with" in error
+    assert refuses(*export) == f"{tmp_path}/corpus is not empty; name another folder"

@@ -7,12 +7,10 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import MODULES, trace_schema, write_table
-from mlgo.cli.main import build_parser
 from mlgo.errors import MlgoError
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
+from tests.cli.conftest import run_here
+from tests.fakes.policies import linear_policy
 
 FEATURES = ("cost_estimate", "callee_users")
 EDGE = 20
@@ -37,29 +35,22 @@ def world(tmp_path_factory):
     schema = trace_schema(FEATURES)
     write_table(folder / "trace.parquet", pa.Table.from_pylist(rows, schema=schema), schema, {"task": "inline-size"})
     bias = np.log1p(EDGE + 0.5)  # slog(cost) is below it for at most 20
-    scaling = Normalisation(FEATURES, np.zeros(2, np.float32), np.ones(2, np.float32))
-    policy = Policy("inline-size", scaling, Architecture((2, 1)), np.array([-1, 0, bias], np.float32))
-    save_policy(policy, folder / "teacher-s0")
+    save_policy(linear_policy("inline-size", FEATURES, [-1, 0, bias]), folder / "teacher-s0")
     return folder
 
 
 def words(world, output):
-    return [
-        "distill", str(world / "teacher-s0"), "--trace", str(world / "trace.parquet"),
-        "--corpus", str(world / "corpus"), "-o", str(output),
-    ]  # fmt: skip
+    tables = ("--trace", world / "trace.parquet", "--corpus", world / "corpus")
+    return ["distill", world / "teacher-s0", *tables, "-o", output]
 
 
 def distil(world, output, *more):
-    """In this process, which is quicker than the command."""
-    args = build_parser(["distill"]).parse_args([*words(world, output), *map(str, more)])
-    args.run(args)
+    run_here(*words(world, output), *more)
 
 
-def test_from_a_policy_to_a_compile(mlgo, world, tmp_path):
-    run = mlgo(*words(world, tmp_path / "tree-s0"))
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(
+def test_from_a_policy_to_a_compile(prints, world, tmp_path):
+    text = prints(*words(world, tmp_path / "tree-s0"))
+    assert text.startswith(
         "// Above 0 is yes, below is no; the further from 0, the surer.\n"
         "float logit(int64_t cost_estimate) {\n"
         "  if (cost_estimate <= 20)\n"
@@ -67,7 +58,7 @@ def test_from_a_policy_to_a_compile(mlgo, world, tmp_path):
         "  return -9.99f; // leaf 1\n"
         "}\n"
     )
-    assert "100.00% of 200 questions of 1 projects held out" in run.stdout
+    assert "100.00% of 200 questions of 1 projects held out" in text
     assert sorted(path.name for path in (tmp_path / "tree-s0").iterdir()) == [
         "agreement.json", "cpp", "policy.json", "weights.npy",
     ]  # fmt: skip
@@ -77,7 +68,7 @@ def test_from_a_policy_to_a_compile(mlgo, world, tmp_path):
     assert (origin["teacher"], origin["fitted"], origin["equal_held_out"]) == ("teacher-s0", ["a"], 1.0)
     source = "data/sample/json/parser.cpp"
     found = [
-        json.loads(mlgo("compile", source, "--policy", folder, "--json").stdout)
+        json.loads(prints("compile", source, "--policy", folder, "--json"))
         for folder in (world / "teacher-s0", tmp_path / "tree-s0")
     ]
     for record in found:
@@ -100,9 +91,7 @@ def test_json_and_the_same_bytes_again(world, tmp_path, capsys):
 
 def test_a_tree_can_be_a_teacher(world, tmp_path, capsys):
     distil(world, tmp_path / "tree-s0")
-    again = ["distill", str(tmp_path / "tree-s0"), *words(world, tmp_path / "again-s0")[2:]]
-    args = build_parser(["distill"]).parse_args(again)
-    args.run(args)
+    run_here("distill", tmp_path / "tree-s0", *words(world, tmp_path / "again-s0")[2:])
     first, second = (load_policy(tmp_path / name) for name in ("tree-s0", "again-s0"))
     assert first.weights.tolist() == second.weights.tolist()
     assert second.origin["teacher"] == "tree-s0"
@@ -140,9 +129,7 @@ def test_two_policies_in_one_class(world, tmp_path, capsys):
     policies = f"size={world / 'teacher-s0'}", f"quick={tmp_path / 'tree-s0'}"
 
     def combine(*more):
-        trace = ("--trace", str(world / "trace.parquet"), "-o", str(tmp_path / "both"))
-        args = build_parser(["combine"]).parse_args(["combine", *policies, *more, *trace])
-        args.run(args)
+        run_here("combine", *policies, *more, "--trace", world / "trace.parquet", "-o", tmp_path / "both")
 
     combine("--json")
     parity = json.loads(capsys.readouterr().out)["parity"]

@@ -6,8 +6,6 @@ import re
 import shutil
 import subprocess
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import (
@@ -18,17 +16,16 @@ from mlgo.base.artifacts import (
     SHIPPED_SIZES,
     read_provenance,
     read_table,
+    write_rows,
+    write_table,
 )
-from mlgo.base.artifacts import write_table as write
-from mlgo.cli.main import build_parser
 from mlgo.errors import MlgoError
 from mlgo.objects.elf import function_code, global_symbols
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
+from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import linear_policy
 
 __all__ = ["captured", "project"]
 
@@ -37,12 +34,10 @@ pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 @pytest.fixture(scope="module")
 def policies(tmp_path_factory):
-    """Folder with never-s0, always-s0, and one of another task."""
+    """Folder with never-s0 and always-s0."""
     folder = tmp_path_factory.mktemp("policies")
-    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
     for name, bias in (("never", -1), ("always", 1)):
-        weights = np.array([0, bias], np.float32)
-        save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights), folder / f"{name}-s0")
+        save_policy(linear_policy("inline-size", ["cost_estimate"], [0, bias]), folder / f"{name}-s0")
     return folder
 
 
@@ -144,9 +139,8 @@ def refused(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
 
     def run(*words) -> str:
-        args = build_parser(["evaluate"]).parse_args(["evaluate", *map(str, words)])
         with pytest.raises(MlgoError) as error:
-            args.run(args)
+            run_here("evaluate", *words)
         return str(error.value)
 
     return run
@@ -158,7 +152,7 @@ def with_bitcode(captured, folder, broken):
     table = read_table(folder / "project.parquet", PROJECT).to_pylist()
     rows = [row | ({"bitcode": b"BC\xc0\xdeno"} if broken(row["module"]) else {}) for row in table]
     origin = read_provenance(folder / "project.parquet")
-    write(folder / "project.parquet", pa.Table.from_pylist(rows, PROJECT.remove_metadata()), PROJECT, origin)
+    write_rows(folder / "project.parquet", rows, PROJECT, origin)
     return folder
 
 
@@ -182,11 +176,8 @@ def test_a_module_that_fails_is_a_row(captured, policies, tmp_path, mlgo):
 def test_a_project_without_linked_files(captured, policies, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(REPOSITORY)
     folder = shutil.copytree(captured, tmp_path / "library", ignore=shutil.ignore_patterns("evaluation"))
-    none = pa.Table.from_pylist([], PROGRAMS_OF_PROJECT.remove_metadata())
-    write(folder / "programs.parquet", none, PROGRAMS_OF_PROJECT, {})
-    words = ["evaluate", "--policy", policies / "never-s0", "--project", folder, "--workers", "1"]
-    args = build_parser(["evaluate"]).parse_args(list(map(str, words)))
-    args.run(args)
+    write_rows(folder / "programs.parquet", [], PROGRAMS_OF_PROJECT, {})
+    run_here("evaluate", "--policy", policies / "never-s0", "--project", folder, "--workers", "1")
     assert "no linked file is known, so what ships was not measured" in capsys.readouterr().out
     assert "Modules that stand out" in (folder / "evaluation/never-s0/report.html").read_text()
 
@@ -203,12 +194,7 @@ def test_a_program_of_unknown_modules(captured, policies, tmp_path, refused):
     folder = shutil.copytree(captured, tmp_path / "odd")
     rows = read_table(folder / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
     rows[0]["parts"][0]["modules"].append("elsewhere.c")
-    write(
-        folder / "programs.parquet",
-        pa.Table.from_pylist(rows, PROGRAMS_OF_PROJECT.remove_metadata()),
-        PROGRAMS_OF_PROJECT,
-        {},
-    )
+    write_rows(folder / "programs.parquet", rows, PROGRAMS_OF_PROJECT, {})
     message = refused("--policy", policies / "never-s0", "--project", folder)
     assert "is linked of elsewhere.c, which is no module of the project" in message
 
@@ -235,7 +221,7 @@ def test_refusals_are_one_line(captured, policies, refused, options, message):
 def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refused):
     folder = shutil.copytree(captured, tmp_path / "other")
     table = read_table(folder / "project.parquet", PROJECT)
-    write(folder / "project.parquet", table, PROJECT, {"task": "regalloc-evict", "optimization": "-Oz"})
+    write_table(folder / "project.parquet", table, PROJECT, {"task": "regalloc-evict", "optimization": "-Oz"})
     message = refused("--policy", policies / "never-s0", "--project", folder)
     assert "was made for task regalloc-evict, this is an evaluation for inline-size" in message
 
@@ -295,10 +281,8 @@ def test_how_much_of_a_project_was_seen(captured, mlgo, tmp_path):
     assert "100.00 %" in run.stdout
 
 
-def test_what_is_trained_on_must_be_named(captured, mlgo):
-    run = mlgo("corpus", "seen", "--project", captured)
-    assert run.returncode == 1
-    assert run.stderr == "error: name what is trained on: --corpus DIR, or --against DIR for single projects\n"
-    run = mlgo("corpus", "seen", "--project", captured, "--corpus", captured / "nowhere")
-    assert run.returncode == 1
-    assert "modules.parquet is missing" in run.stderr
+def test_what_is_trained_on_must_be_named(captured, refuses):
+    error = refuses("corpus", "seen", "--project", captured)
+    assert error == "name what is trained on: --corpus DIR, or --against DIR for single projects"
+    error = refuses("corpus", "seen", "--project", captured, "--corpus", captured / "nowhere")
+    assert "modules.parquet is missing" in error

@@ -3,16 +3,13 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 
-from mlgo.cli.main import build_parser
 from mlgo.errors import MlgoError
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
+from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
+from tests.fakes.policies import linear_policy
 
 __all__ = ["captured", "project"]
 
@@ -37,23 +34,18 @@ def models(in_tensorflow, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def always(models, mlgo):
+def always(models, prints):
     """A model that always inlines, imported."""
-    run = mlgo("import", models / "always", "-o", models / "policies" / "always-s0")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(f"{models / 'policies' / 'always-s0'}: a policy of inline-size\n")
-    assert "it looks at 2 of the 38 features that ziglang clang 22.1.8 sends\n" in run.stdout
-    assert "200 of 200 drawn questions are answered as TensorFlow runs the model; it gives 1 diff" in run.stdout
+    text = prints("import", models / "always", "-o", models / "policies" / "always-s0")
+    assert text.startswith(f"{models / 'policies' / 'always-s0'}: a policy of inline-size\n")
+    assert "it looks at 2 of the 38 features that ziglang clang 22.1.8 sends\n" in text
+    assert "200 of 200 drawn questions are answered as TensorFlow runs the model; it gives 1 diff" in text
     return models / "policies" / "always-s0"
 
 
 @pytest.mark.slow
-def test_compiles_as_the_rule_does(always, mlgo):
-    found = []
-    for policy in (always, "always"):
-        run = mlgo("compile", PARSER, "--policy", policy, "--json")
-        assert (run.returncode, run.stderr) == (0, "")
-        found.append(json.loads(run.stdout))
+def test_compiles_as_the_rule_does(always, prints):
+    found = [json.loads(prints("compile", PARSER, "--policy", policy, "--json")) for policy in (always, "always")]
     for record in found:
         del record["policy"], record["seconds"]
     assert found[0] == found[1]
@@ -63,9 +55,7 @@ def test_compiles_as_the_rule_does(always, mlgo):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 def test_a_project_is_evaluated_as_under_the_same_rule_with_weights(always, captured, mlgo, tmp_path):
-    scaling = Normalisation(("cost_estimate",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    weights = np.array([0, 1], np.float32)
-    save_policy(Policy("inline-size", scaling, Architecture((1, 1)), weights), tmp_path / "other-s0")
+    save_policy(linear_policy("inline-size", ["cost_estimate"], [0, 1]), tmp_path / "other-s0")
     found = []
     for policy in (always, tmp_path / "other-s0"):
         run = mlgo(
@@ -88,18 +78,9 @@ def test_a_project_is_evaluated_as_under_the_same_rule_with_weights(always, capt
         ("drawing", "a model that draws its answers cannot be imported"),
     ],
 )
-def test_what_is_refused_leaves_nothing(model, words, models, mlgo, tmp_path):
-    run = mlgo("import", models / model, "-o", tmp_path / "policies" / "it-s0")
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("error: ")
-    assert words in run.stderr
-    assert run.stderr.count("\n") == 1
+def test_what_is_refused_leaves_nothing(model, words, models, refuses, tmp_path):
+    assert words in refuses("import", models / model, "-o", tmp_path / "policies" / "it-s0")
     assert not list(tmp_path.iterdir())
-
-
-def import_(*words):
-    args = build_parser(["import"]).parse_args(["import", *map(str, words)])
-    args.run(args)
 
 
 def test_mistakes_are_found_before_tensorflow_starts(tmp_path):
@@ -114,5 +95,5 @@ def test_mistakes_are_found_before_tensorflow_starts(tmp_path):
         ((tmp_path, "-o", tmp_path / "new-s0"), r"holds no saved_model.pb; give the folder of a SavedModel"),
     ):
         with pytest.raises(MlgoError, match=message):
-            import_(*words)
+            run_here("import", *words)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "there-s0"]

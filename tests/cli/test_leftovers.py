@@ -4,6 +4,7 @@ import json
 import os
 import time
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -122,25 +123,18 @@ def test_the_doctor_names_it_and_deletes_nothing(mlgo, data):
     assert sorted(data.rglob("*")) == before
 
 
-def test_pruning(mlgo, data):
-    folders = ("--data", data, "--work", data / "work")
+def test_pruning(prints, data):
+    prune = partial(prints, "replay", "prune", "--data", data, "--work", data / "work")
     before = sorted(data.rglob("*"))
-    run = mlgo("replay", "prune", "--old", "--dry-run", *folders)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert f"  {data}/work/checkpoints/es-s0-{'1' * 16}.npz\n" in run.stdout
+    assert f"  {data}/work/checkpoints/es-s0-{'1' * 16}.npz\n" in prune("--old", "--dry-run")
     assert sorted(data.rglob("*")) == before
-    run = mlgo("replay", "prune", "--old", *folders)
-    assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("deleted 2 checkpoints beside a newer one of the same policy (0.0 MB)\n")
+    assert prune("--old").startswith("deleted 2 checkpoints beside a newer one of the same policy (0.0 MB)\n")
     assert not (data / f"work/checkpoints/es-s0-{'1' * 16}.npz").exists()
-    assert mlgo("replay", "prune", "--old", *folders).stdout == "older settings left nothing\n"
-    run = mlgo("replay", "prune", "--max-gb", "0", *folders)
-    assert (run.returncode, run.stdout) == (0, "1 files deleted\n")
+    assert prune("--old") == "older settings left nothing\n"
+    assert prune("--max-gb", "0") == "1 files deleted\n"
 
 
-def test_what_to_prune_must_be_said(mlgo):
-    run = mlgo("replay", "prune")
-    assert (run.returncode, run.stderr) == (1, "error: say what to delete: --max-gb N or --old\n")
-    run = mlgo("replay", "prune", "--max-gb", "1", "--dry-run")
-    assert run.returncode == 1
-    assert run.stderr == "error: --dry-run lists what --old would delete; leave --max-gb out\n"
+def test_what_to_prune_must_be_said(refuses):
+    assert refuses("replay", "prune") == "say what to delete: --max-gb N or --old"
+    error = refuses("replay", "prune", "--max-gb", "1", "--dry-run")
+    assert error == "--dry-run lists what --old would delete; leave --max-gb out"

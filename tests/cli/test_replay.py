@@ -22,14 +22,12 @@ from mlgo.jit.compiler import SuperPmiSpec
 from mlgo.jit.labels import find_label
 from mlgo.jit.outcome import Failed
 from mlgo.jit.pool import ChoicePool
-from mlgo.policy.features import Normalisation
-from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from mlgo.pool.records import frame, read_records
 from mlgo.pool.tree_store import MAGIC, ReplayStore
 from tests.cli.conftest import REPOSITORY
 from tests.fakes.collection import make_collection
+from tests.fakes.policies import linear_policy
 from tests.host.conftest import optimized  # noqa: F401
 from tests.host.test_regalloc_real import TASK, fast  # noqa: F401
 from tests.pool.toy_trees import KEY, result
@@ -38,34 +36,30 @@ MODULE = "a" * 64
 PRESET = REPOSITORY / "config/presets/regalloc.yaml"
 
 
-@pytest.fixture(scope="module")
-def inlined(toolchain, sample, tmp_path_factory):
-    """The tree of one module, filled by two ways of inlining."""
-    folder, task = tmp_path_factory.mktemp("inlined"), get_task("inline-size")
+def fill_trees(folder, toolchain, task, bitcode, advisors, *presets):
+    """Trees of one module, by several ways of answering."""
     (folder / "bitcode").mkdir()
     module = folder / "bitcode" / f"{MODULE}.bc"
-    shutil.copy(sample("matrix/lu.cpp"), module)
-    settings = load_config(REPOSITORY / "config/config.yaml").compile
+    shutil.copy(bitcode, module)
+    settings = load_config(REPOSITORY / "config/config.yaml", *presets).compile
     store = ReplayStore(folder / "replay", tree_key(toolchain, task, settings))
-    jobs = [CompileJob("m", module, ConstantAdvisor(answer), sha256=MODULE) for answer in (0, 1)]
+    jobs = [CompileJob("m", module, one, sha256=MODULE) for one in advisors]
     with CompileHost(toolchain, task.name, settings, 1, store) as host:
         assert not any(outcome.reason for outcome in host.compile_all(jobs))
     return folder
 
 
 @pytest.fixture(scope="module")
+def inlined(toolchain, sample, tmp_path_factory):
+    folder, advisors = tmp_path_factory.mktemp("inlined"), (ConstantAdvisor(0), ConstantAdvisor(1))
+    return fill_trees(folder, toolchain, get_task("inline-size"), sample("matrix/lu.cpp"), advisors)
+
+
+@pytest.fixture(scope="module")
 def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
-    """Trees of one module, filled by two ways of evicting."""
-    folder = tmp_path_factory.mktemp("work")
-    (folder / "bitcode").mkdir()
-    module = folder / "bitcode" / f"{MODULE}.bc"
-    shutil.copy(optimized(TASK, "matrix/lu.cpp"), module)
-    settings = load_config(REPOSITORY / "config/config.yaml", PRESET).compile
-    store = ReplayStore(folder / "replay", tree_key(toolchain, TASK, settings))
-    jobs = [CompileJob("m", module, one, sha256=MODULE) for one in (LIGHTEST, FIRST_LEGAL)]
-    with CompileHost(toolchain, TASK.name, settings, 1, store) as host:
-        assert not any(outcome.reason for outcome in host.compile_all(jobs))
-    return folder
+    """Trees of register eviction."""
+    folder, bitcode = tmp_path_factory.mktemp("work"), optimized(TASK, "matrix/lu.cpp")
+    return fill_trees(folder, toolchain, TASK, bitcode, (LIGHTEST, FIRST_LEGAL), PRESET)
 
 
 def test_stats_and_verify(mlgo, work):
@@ -122,44 +116,38 @@ def test_merge(mlgo, inlined, toolchain, tmp_path):
     assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
 
 
-def test_merge_of_what_is_no_store(mlgo, inlined, tmp_path):
+def test_merge_of_what_is_no_store(refuses, inlined, tmp_path):
     for folder in (tmp_path / "missing", inlined):
-        run = mlgo("replay", "merge", folder, "--work", tmp_path)
-        assert run.returncode == 1
-        assert run.stderr == f"error: {folder} holds no response trees of this version; name another data/work/replay\n"
+        error = refuses("replay", "merge", folder, "--work", tmp_path)
+        assert error == f"{folder} holds no response trees of this version; name another data/work/replay"
     there = tmp_path / "there"
     shutil.copytree(inlined / "replay", there)
     (tree,) = there.glob("*/*.tree")
     data = bytearray(tree.read_bytes())
     data[len(data) // 2] ^= 1
     tree.write_bytes(data)
-    run = mlgo("replay", "merge", there, "--work", tmp_path)
-    assert run.returncode == 1
-    assert f"{tree} is damaged at byte " in run.stderr
+    assert f"{tree} is damaged at byte " in refuses("replay", "merge", there, "--work", tmp_path)
     assert not list((tmp_path / "replay").glob("*/*"))
 
 
-def test_merge_of_contradicting_trees(mlgo, tmp_path):
+def test_merge_of_contradicting_trees(refuses, tmp_path):
     for place, seed in (("here", 1), ("there", 2)):
         ReplayStore(tmp_path / place / "replay", KEY).insert(MODULE, result(1, seed))
     there = tmp_path / "there/replay"
-    run = mlgo("replay", "merge", there, "--work", tmp_path / "here")
-    assert run.returncode == 1
-    assert run.stderr.startswith(f"error: {there} contradicts {tmp_path / 'here/replay'}: module {MODULE[:16]}: ")
-    assert run.stderr.endswith("; try mlgo replay verify\n")
+    error = refuses("replay", "merge", there, "--work", tmp_path / "here")
+    assert error.startswith(f"{there} contradicts {tmp_path / 'here/replay'}: module {MODULE[:16]}: ")
+    assert error.endswith("; try mlgo replay verify")
 
 
-def test_merging_a_malformed_file_is_one_line_and_changes_nothing(mlgo, tmp_path):
+def test_merging_a_malformed_file_is_one_line_and_changes_nothing(refuses, tmp_path):
     here, there = ReplayStore(tmp_path / "work/replay", KEY), ReplayStore(tmp_path / "there", KEY)
     here.insert(MODULE, result(1, 5))
     there.insert(MODULE, result(2, 5))
     before, path = here.path(MODULE).read_bytes(), there.path(MODULE)
     (beginning, growth) = [payload for payload, _ in read_records(MAGIC, path.read_bytes())]
     path.write_bytes(b"".join(frame(MAGIC, one) for one in [beginning, growth, growth]))
-    run = mlgo("replay", "merge", tmp_path / "there", "--work", tmp_path / "work")
-    assert run.returncode == 1
-    (line,) = run.stderr.splitlines()
-    assert line.startswith(f"error: {path} is damaged at byte ")
+    error = refuses("replay", "merge", tmp_path / "there", "--work", tmp_path / "work")
+    assert error.startswith(f"{path} is damaged at byte ")
     assert here.path(MODULE).read_bytes() == before
 
 
@@ -232,22 +220,19 @@ PARSER = "data/sample/json/parser.cpp"
 
 
 @pytest.fixture(scope="module")
-def episode(mlgo, tmp_path_factory):
+def episode(prints, tmp_path_factory):
     path = tmp_path_factory.mktemp("log") / "parser.episode"
-    run = mlgo("compile", PARSER, "--log", path, "--log-observations")
-    assert (run.returncode, run.stderr) == (0, "")
+    prints("compile", PARSER, "--log", path, "--log-observations")
     return path
 
 
-def test_the_same_again(mlgo, episode, tmp_path):
-    run = mlgo("replay", "episode", episode, "--json", "-o", tmp_path / "parser.o")
-    assert (run.returncode, run.stderr) == (0, "")
-    record = json.loads(run.stdout)
+def test_the_same_again(prints, episode, tmp_path):
+    record = json.loads(prints("replay", "episode", episode, "--json", "-o", tmp_path / "parser.o"))
     assert (record["verdict"], record["difference"]) == ("equal", "")
     assert record["object_sha256"] == record["logged_object_sha256"]
     assert (record["policy"], record["compared"]) == ("default", "observations and answers")
     assert (tmp_path / "parser.o").exists()
-    assert mlgo("replay", "episode", episode, "--policy", "default").returncode == 0
+    prints("replay", "episode", episode, "--policy", "default")
 
 
 def test_a_tampered_answer(mlgo, episode, tmp_path):
@@ -262,23 +247,20 @@ def test_a_tampered_answer(mlgo, episode, tmp_path):
     assert lines["difference"].startswith("question ")
 
 
-def test_a_policy_with_other_weights_or_another_task(mlgo, tmp_path):
-    scaling = Normalisation(("callsite_cost",), np.zeros(1, np.float32), np.ones(1, np.float32))
-    policy = Policy("inline-size", scaling, Architecture((1, 1)), np.array([0, 1], np.float32))
+def test_a_policy_with_other_weights_or_another_task(prints, refuses, tmp_path):
     folder, log = tmp_path / "policy", tmp_path / "log"
-    save_policy(policy, folder)
-    assert mlgo("compile", "data/sample/lz/match.c", "--policy", folder, "--log", log).returncode == 0
-    assert mlgo("replay", "episode", log, "--policy", folder).returncode == 0
-    save_policy(policy.with_weights(np.array([0, -1])), folder)
-    run = mlgo("replay", "episode", log, "--policy", folder)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == f"error: the episode was logged under policy policy with other weights, not {folder}\n"
-    save_policy(Policy("regalloc-evict", scaling, Architecture((3, 1)), np.zeros(4, np.float32)), folder)
-    assert "was trained for task regalloc-evict" in mlgo("replay", "episode", log, "--policy", folder).stderr
-    assert "logged under policy policy, not never" in mlgo("replay", "episode", log, "--policy", "never").stderr
+    save_policy(linear_policy("inline-size", ["callsite_cost"], [0, 1]), folder)
+    prints("compile", "data/sample/lz/match.c", "--policy", folder, "--log", log)
+    prints("replay", "episode", log, "--policy", folder)
+    save_policy(linear_policy("inline-size", ["callsite_cost"], [0, -1]), folder)
+    error = refuses("replay", "episode", log, "--policy", folder)
+    assert error == f"the episode was logged under policy policy with other weights, not {folder}"
+    save_policy(linear_policy("regalloc-evict", ["callsite_cost"], [0] * 4), folder)
+    assert "was trained for task regalloc-evict" in refuses("replay", "episode", log, "--policy", folder)
+    assert "logged under policy policy, not never" in refuses("replay", "episode", log, "--policy", "never")
 
 
-def test_errors_are_one_line(mlgo, episode, tmp_path):
+def test_errors_are_one_line(refuses, episode, tmp_path):
     write_episode(tmp_path / "task", replace(read_episode(episode), task="regalloc"))
     write_episode(tmp_path / "corpus", replace(read_episode(episode), bitcode=None))
     write_episode(tmp_path / "clang", replace(read_episode(episode), compiler="clang 17.0.6"))
@@ -290,17 +272,9 @@ def test_errors_are_one_line(mlgo, episode, tmp_path):
         ("clang", "was logged with clang 17.0.6"),
         ("text", "is not a readable Parquet file"),
     ]:
-        run = mlgo("replay", "episode", tmp_path / name, "--corpus", tmp_path)
-        assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1)
-        assert run.stderr.startswith("error: ")
-        assert message in run.stderr
+        assert message in refuses("replay", "episode", tmp_path / name, "--corpus", tmp_path)
 
 
-def test_observations_go_into_a_log(mlgo):
-    run = mlgo("compile", PARSER, "--log-observations")
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == "error: --log-observations says what --log FILE holds; give that option, too\n"
-
-
-def test_help_has_an_example(mlgo):
-    assert "mlgo replay episode lapi.episode" in mlgo("replay", "episode", "--help").stdout
+def test_observations_go_into_a_log(refuses):
+    error = refuses("compile", PARSER, "--log-observations")
+    assert error == "--log-observations says what --log FILE holds; give that option, too"

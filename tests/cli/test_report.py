@@ -29,13 +29,11 @@ def data(tmp_path):
     return tmp_path
 
 
-def test_the_overview_speaks_of_what_was_trained_for(mlgo, data):
-    run = mlgo("report", "--data", data)
-    assert (run.returncode, run.stderr) == (0, "")
+def test_the_overview_speaks_of_what_was_trained_for(prints, data):
     gain = (
         "smaller; executable sections: +2.50 % (+2.00 to +3.00 %) per project; projects: 6 smaller, 1 larger, 2 equal"
     )
-    assert run.stdout.splitlines() == [
+    assert prints("report", "--data", data).splitlines() == [
         f"es-mean, test projects: {gain}",
         f"es-mean, their C++ modules: {gain}",
         f"report: {data}/report/report.html",
@@ -72,19 +70,17 @@ def test_a_gain_without_interval():
         ("cse", ("--preset", "x.yaml")),
     ],
 )
-def test_an_option_that_a_page_does_not_take(mlgo, data, page, option):
-    run = mlgo("report", page, *option, "--data", data)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == f"error: mlgo report {page} takes no {option[0]}; see mlgo report --help\n"
+def test_an_option_that_a_page_does_not_take(refuses, data, page, option):
+    error = refuses("report", page, *option, "--data", data)
+    assert error == f"mlgo report {page} takes no {option[0]}; see mlgo report --help"
 
 
-def test_programs(mlgo, tmp_path):
+def test_programs(mlgo, prints, tmp_path):
     write_rows(tmp_path / "execution/programs.parquet", ROWS, PROGRAMS, {})
-    run = mlgo("report", "programs", "--data", tmp_path, "--markdown", tmp_path / "page.md")
-    assert (run.returncode, run.stderr) == (0, "")
+    text = prints("report", "programs", "--data", tmp_path, "--markdown", tmp_path / "page.md")
     # 5 / 10 and 1 / 1 with 1 added to costs; 100 and 100 bytes; 0.9 and 1; 0.9 and 0.8.
-    assert "all      good               +29.29 %          0.00 %      +5.13 %             +15.15 %" in run.stdout
-    assert "a        3           1.00" in run.stdout
+    assert "all      good               +29.29 %          0.00 %      +5.13 %             +15.15 %" in text
+    assert "a        3           1.00" in text
     assert "| a | good | +50.00 % | 0.00 % | +10.00 % | +10.00 % |" in (tmp_path / "page.md").read_text()
     told = json.loads(mlgo("report", "programs", "--data", tmp_path, "--json").stdout)
     assert (told["wrong"], told["rank_correlations"][1]["contenders"]) == ([], 3)
@@ -93,8 +89,7 @@ def test_programs(mlgo, tmp_path):
     assert (run.returncode, run.stdout.splitlines()[-1]) == (1, "a under good: printed something else")
 
 
-def test_a_measure_that_the_search_does_not_know(mlgo, tmp_path):
+def test_a_measure_that_the_search_does_not_know(refuses, tmp_path):
     write_rows(tmp_path / "headroom/headroom.parquet", [], HEADROOM, {})
-    run = mlgo("report", "headroom", "--measure", "spill_cost", "--data", tmp_path)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "knows nothing of spill_cost; name a size of objects" in run.stderr
+    error = refuses("report", "headroom", "--measure", "spill_cost", "--data", tmp_path)
+    assert "knows nothing of spill_cost; name a size of objects" in error

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -21,11 +22,20 @@ from tests.research.test_generalisation import write_run as write_generalisation
 from tests.research.test_scoreboard import write_run
 
 
-def report(mlgo, *arguments):
-    """A page that is shown without a word on stderr."""
-    run = mlgo("report", *arguments)
-    assert (run.returncode, run.stderr) == (0, "")
-    return run
+@pytest.fixture
+def report(prints):
+    """A page that is shown."""
+    return partial(prints, "report")
+
+
+@pytest.fixture
+def as_json(report):
+    """The same as JSON."""
+
+    def show(*arguments):
+        return json.loads(report(*arguments, "--json"))
+
+    return show
 
 
 def cells(line):
@@ -44,10 +54,8 @@ def cells(line):
         ("sizes", "results.parquet is missing"),
     ],
 )
-def test_nothing_there(mlgo, tmp_path, page, message):
-    run = mlgo("report", page, "--data", tmp_path)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert message.format(folder=tmp_path) in run.stderr
+def test_nothing_there(refuses, tmp_path, page, message):
+    assert message.format(folder=tmp_path) in f"error: {refuses('report', page, '--data', tmp_path)}\n"
 
 
 HISTORIES = {
@@ -67,33 +75,32 @@ def histories(tmp_path):
     return tmp_path
 
 
-def test_budgets_table_and_page(mlgo, histories):
+def test_budgets_table_and_page(report, histories):
     page = histories / "page.md"
-    run = mlgo("report", "budgets", "--data", histories, "--markdown", page)
-    assert run.returncode == 0, run.stderr
+    text = report("budgets", "--data", histories, "--markdown", page)
     head, _, short, long, *_ = page.read_text().splitlines()
     assert (
         head == "| learner | seeds | 100 compiles | 300 compiles | 1,000 compiles | 3,000 compiles | 10,000 compiles |"
     )
     assert short == "| es | 2 | +0.00 % (+0.00 to +0.00) | +0.00 % (+0.00 to +0.00) | +2.00 % (+1.00 to +3.00) |  |  |"
     assert long.endswith("| +0.00 % (+0.00 to +0.00) | +5.00 % (+5.00 to +5.00) |")
-    assert "+2.00 % (+1.00 to +3.00)" in run.stdout
+    assert "+2.00 % (+1.00 to +3.00)" in text
 
 
-def test_budgets_json_by_budget(mlgo, histories):
-    short, long = json.loads(report(mlgo, "budgets", "--data", histories, "--json").stdout)
+def test_budgets_json_by_budget(as_json, histories):
+    short, long = as_json("budgets", "--data", histories)
     assert (long["learner"], short["learner"], short["seeds"]) == ("es-long", "es", [0, 1])
     assert short["gains"]["1000"] == [0.03, 0.01]
     assert short["gains"]["3000"] is None  # 1,000 compiles do not tell what 3,000 would have found
     assert long["gains"]["10000"] == [0.05]
 
 
-def test_histories_that_are_kept_tell_the_same(mlgo, tmp_path):
+def test_histories_that_are_kept_tell_the_same(as_json, tmp_path):
     data, kept = write_run(tmp_path / "data"), tmp_path / "kept"
     write_text(kept / "policies/gone-s0/history.csv", HISTORIES["es-s0"])  # of an earlier run
     command = [sys.executable, "scripts/keep_results.py", "--data", data, "--output", kept]
     subprocess.run(command, cwd=REPOSITORY, check=True, timeout=WITHIN_S)
-    first, second = (json.loads(report(mlgo, "budgets", "--data", one, "--json").stdout) for one in (data, kept))
+    first, second = (as_json("budgets", "--data", one) for one in (data, kept))
     assert first == second
     assert (kept / "evaluation/results.parquet").exists()
 
@@ -107,9 +114,8 @@ def choices(tmp_path):
     return tmp_path
 
 
-def test_cse_table(mlgo, choices):
-    run = report(mlgo, "cse", "--data", choices)
-    lines = run.stdout.splitlines()
+def test_cse_table(report, choices):
+    lines = report("cse", "--data", choices).splitlines()
     assert lines[0] == "Task jit-cse, test units. Score: PerfScore, lower is better."
     assert lines[2] == "Of 4 test units 4 have a best known choice, 2 of them by trying all."
     rows = {found[0]: found for found in map(cells, lines[4:])}
@@ -124,21 +130,20 @@ def test_cse_table(mlgo, choices):
     assert rows["es-s1"][1:3] == ["3", "1 (timeout 1)"]
 
 
-def test_cse_validation_has_no_label(mlgo, choices):
-    lines = mlgo("report", "cse", "--data", choices, "--split", "validation").stdout.splitlines()
+def test_cse_validation_has_no_label(report, choices):
+    lines = report("cse", "--data", choices, "--split", "validation").splitlines()
     (best,) = [cells(line) for line in lines if line.startswith("best known")]
     assert best[1:12] == ["0", "1 (no_label 1)", "-", "-", "-", "-", "0 / 0", "0 / 0 / 0", "-", "-", "-"]
 
 
-def test_cse_json(mlgo, choices):
-    found = json.loads(report(mlgo, "cse", "--data", choices, "--json").stdout)
+def test_cse_json(as_json, choices):
+    found = as_json("cse", "--data", choices)
     assert found["contenders"]["es-s1"]["failures"] == {"OK": 3, "timeout": 1}
 
 
-def test_a_split_without_units(mlgo, choices):
-    run = mlgo("report", "cse", "--data", choices, "--split", "train")
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.endswith("holds no train unit; it has test, validation\n")
+def test_a_split_without_units(refuses, choices):
+    error = refuses("report", "cse", "--data", choices, "--split", "train")
+    assert error.endswith("holds no train unit; it has test, validation")
 
 
 @pytest.fixture
@@ -146,9 +151,8 @@ def runs(tmp_path):
     return [write_run(tmp_path / name / "data") for name in ("one", "two")]
 
 
-def test_difference_table(mlgo, runs):
-    run = report(mlgo, "difference", "--data", runs[0], "--against", runs[1])
-    first, _, head, ships, *_ = run.stdout.splitlines()
+def test_difference_table(report, runs):
+    first, _, head, ships, *_ = report("difference", "--data", runs[0], "--against", runs[1]).splitlines()
     assert first == f"First: es of {runs[0]}. Second: es of {runs[1]}. Seeds 0, 1."
     assert head.split() == ["first", "second", "difference", "first", "is", "ahead", "of"]
     assert cells(ships) == [
@@ -157,21 +161,19 @@ def test_difference_table(mlgo, runs):
     ]
 
 
-def test_difference_json_and_page(mlgo, runs, tmp_path):
+def test_difference_json_and_page(as_json, runs, tmp_path):
     page = tmp_path / "page.md"
-    command = ("report", "difference", "--data", runs[0], "--against", runs[1], "--learner", "bc")
-    found = json.loads(mlgo(*command, "--json", "--markdown", page).stdout)
+    command = ("difference", "--data", runs[0], "--against", runs[1], "--learner", "bc")
+    found = as_json(*command, "--markdown", page)
     line = found["lines"][0]
     assert (line["asked"], line["ahead"], line["seeds"]) == ("what ships, in total", 0, [0])
     assert "| what ships, in total | +0.28 % | +0.28 % |" in page.read_text()
 
 
-def test_the_other_run_has_to_be_named(mlgo, runs):
-    run = mlgo("report", "difference", "--data", runs[0])
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "mlgo report difference needs --against DIR" in run.stderr
-    run = mlgo("report", "truth", "--data", runs[0], "--against", runs[1])
-    assert "mlgo report truth takes no --against" in run.stderr
+def test_the_other_run_has_to_be_named(refuses, runs):
+    assert "mlgo report difference needs --against DIR" in refuses("report", "difference", "--data", runs[0])
+    error = refuses("report", "truth", "--data", runs[0], "--against", runs[1])
+    assert "mlgo report truth takes no --against" in error
 
 
 @pytest.fixture
@@ -180,9 +182,8 @@ def generalisation(tmp_path):
     return tmp_path / "data"
 
 
-def test_generalisation_tables(mlgo, generalisation):
-    run = report(mlgo, "generalisation", "--data", generalisation)
-    tables = run.stdout.split("\n\n")
+def test_generalisation_tables(report, generalisation):
+    tables = report("generalisation", "--data", generalisation).split("\n\n")
     assert [table.splitlines()[0] for table in tables][:3] == [
         f"Languages, {NEW}",
         f"Projects, {NEW}",
@@ -199,8 +200,8 @@ def test_generalisation_tables(mlgo, generalisation):
     assert "+30.00 %  " in tables[3].splitlines()[-1]  # a single project has no interval
 
 
-def test_generalisation_json(mlgo, generalisation):
-    languages, *_ = json.loads(report(mlgo, "generalisation", "--data", generalisation, "--json").stdout)
+def test_generalisation_json(as_json, generalisation):
+    languages, *_ = as_json("generalisation", "--data", generalisation)
     assert languages["title"] == f"Languages, {NEW}"
     found = languages["cells"][5]
     assert (found["contender"], found["scope"], found["seeds"]) == ("c", "c", [0, 1])
@@ -209,9 +210,9 @@ def test_generalisation_json(mlgo, generalisation):
     assert (found["corrected_p"], found["verdict"]) == (3 * 2 / 2**6, "no difference shown")
 
 
-def test_generalisation_page(mlgo, generalisation, tmp_path):
+def test_generalisation_page(report, generalisation, tmp_path):
     page = tmp_path / "results" / "generalisation.md"
-    report(mlgo, "generalisation", "--data", generalisation, "--markdown", page)
+    report("generalisation", "--data", generalisation, "--markdown", page)
     lines = page.read_text().splitlines()
     assert [line for line in lines if line.startswith("## ")] == [
         f"## Languages, {NEW}",
@@ -237,9 +238,8 @@ def searched(tmp_path):
     return tmp_path
 
 
-def test_headroom_table(mlgo, searched):
-    run = report(mlgo, "headroom", "--data", searched)
-    lines = run.stdout.splitlines()
+def test_headroom_table(report, searched):
+    lines = report("headroom", "--data", searched).splitlines()
     policy, best = (cells(line) for line in lines[7:9])
     gains = ["+4.41 % (-25.00 to +8.33)", "-7.04 % (-25.00 to +8.33)"]  # of p 250 of 3,000; of q -100 of 400
     assert policy == ["es-s0", "3", "3,400", "3,250", *gains, "no verdict: 2 projects, six are needed", "+25.00 %"]
@@ -247,23 +247,22 @@ def test_headroom_table(mlgo, searched):
     assert [lines[i - 1] for i, line in enumerate(lines) if "modules " in line] == ["All modules", "C", "C++", "p", "q"]
 
 
-def test_headroom_json(mlgo, searched):
-    rows = json.loads(mlgo("report", "headroom", "--data", searched, "--json", "--measure", "exec_bytes").stdout)
+def test_headroom_json(as_json, searched):
+    rows = as_json("headroom", "--data", searched, "--measure", "exec_bytes")
     (row,) = [row for row in rows if (row["scope"], row["contender"]) == ("all", "es-s0")]
     assert (row["total_share"], row["best_sum"], row["measure"]) == (0.25, 2800, "exec_bytes")
 
 
-def test_help_has_an_example(mlgo):
-    assert "of: make headroom" in mlgo("report", "--help").stdout
+def test_help_has_an_example(report):
+    assert "of: make headroom" in report("--help")
 
 
-def test_headroom_of_linked_files_that_an_evaluation_searched(mlgo, tmp_path):
+def test_headroom_of_linked_files_that_an_evaluation_searched(report, as_json, tmp_path):
     rows = [shipped_rows("a", "one", name, text) for name, text in SEARCHED.items()]
     write_rows(tmp_path / "evaluation/shipped.parquet", [row for some in rows for row in some], SHIPPED_SIZES, {})
-    run = report(mlgo, "headroom", "--data", tmp_path)
-    line = cells(run.stdout.splitlines()[3])
+    line = cells(report("headroom", "--data", tmp_path).splitlines()[3])
     assert line == ["es-s0", "all", "1", "2,100", "+5.24 %", "+10.48 %", "+50.00 %"]  # 110 and 220 of 2,100 bytes
-    (row, *_) = json.loads(report(mlgo, "headroom", "--data", tmp_path, "--json").stdout)
+    (row, *_) = as_json("headroom", "--data", tmp_path)
     assert row["contender"] == "es-s0"
 
 
@@ -281,9 +280,8 @@ def scoreboard(tmp_path):
     return data
 
 
-def test_scoreboard_table(mlgo, scoreboard):
-    run = report(mlgo, "scoreboard", "--data", scoreboard)
-    head, es, bc = [cells(line) for line in run.stdout.splitlines()]
+def test_scoreboard_table(report, scoreboard):
+    head, es, bc = map(cells, report("scoreboard", "--data", scoreboard).splitlines())
     assert head[:4] == ["learner", "seeds", "weights", "evaluations"]
     ships = "+1.38 % (+0.92 to +1.83)"  # 165 of 12,000 bytes; the projects are alike
     told = ["2 / 0 / 0", "0.0 %", "-", "no verdict: 2 projects, six are needed"]
@@ -296,17 +294,17 @@ def test_scoreboard_table(mlgo, scoreboard):
     assert bc[15:] == ["+1.00 %", "0.00 %"]
 
 
-def test_scoreboard_json(mlgo, scoreboard):
-    es, bc = json.loads(report(mlgo, "scoreboard", "--data", scoreboard, "--json").stdout)
+def test_scoreboard_json(as_json, scoreboard):
+    es, bc = as_json("scoreboard", "--data", scoreboard)
     assert es["ships"]["total"]["value"] == pytest.approx(165 / 12_000)
     assert es["comparisons"]["all"]["items"] == {"smaller": 4, "equal": 0, "larger": 4}
     assert es["comparisons"]["c++"]["verdict"] == "no verdict"
     assert (es["learner"], es["seeds"], bc["learner"]) == ("es", [0, 1], "bc")
 
 
-def test_scoreboard_page(mlgo, scoreboard, tmp_path):
+def test_scoreboard_page(report, scoreboard, tmp_path):
     page = tmp_path / "results" / "scoreboard.md"
-    report(mlgo, "scoreboard", "--data", scoreboard, "--markdown", page)
+    report("scoreboard", "--data", scoreboard, "--markdown", page)
     lines = page.read_text().splitlines()
     rows = [line for line in lines if line.startswith("| ")]
     assert [row.split(" | ")[0] for row in rows] == [
@@ -325,28 +323,27 @@ def test_scoreboard_page(mlgo, scoreboard, tmp_path):
     assert "≥" not in page.read_text()
 
 
-def test_no_page_with_commands_that_would_train_something_else(mlgo, scoreboard, tmp_path):
+def test_no_page_with_commands_that_would_train_something_else(refuses, scoreboard, tmp_path):
     path = scoreboard / "policies/es-s1/policy.json"
     record = read_json(path)
     record["provenance"]["es"]["generations"] = 13
     write_json(path, record)
     page = tmp_path / "scoreboard.md"
-    run = mlgo("report", "scoreboard", "--data", scoreboard, "--markdown", page)
-    assert (run.returncode, run.stdout) == (1, "")
-    assert "es-s1 was trained with other settings of es than config/presets/scoreboard.yaml has" in run.stderr
+    error = refuses("report", "scoreboard", "--data", scoreboard, "--markdown", page)
+    assert "es-s1 was trained with other settings of es than config/presets/scoreboard.yaml has" in error
     assert not page.exists()
 
 
-def test_sizes_table_and_page(mlgo, tmp_path):
+def test_sizes_table_and_page(report, tmp_path):
     data, page = write_run(tmp_path / "data"), tmp_path / "page.md"
-    run = report(mlgo, "sizes", "--data", data, "--markdown", page)
+    text = report("sizes", "--data", data, "--markdown", page)
     head, _, row, *_ = page.read_text().splitlines()
     assert head == "| bytes | modules | bc | es |"
     assert row.startswith("| up to 1,000 | 8 | +0.50 % (0.00 to +1.00) | +3.00 % (")  # 8 modules of 1,000 bytes
-    assert run.stdout.splitlines()[1].split()[:4] == ["up", "to", "1,000", "8"]
+    assert text.splitlines()[1].split()[:4] == ["up", "to", "1,000", "8"]
 
 
-def test_sizes_json(mlgo, tmp_path):
-    bc, es = json.loads(report(mlgo, "sizes", "--data", write_run(tmp_path), "--json").stdout)
+def test_sizes_json(as_json, tmp_path):
+    bc, es = as_json("sizes", "--data", write_run(tmp_path))
     assert (bc["learner"], bc["scope"], es["seeds"]) == ("bc", "up to 1,000", [0, 1])
     assert es["total"]["value"] == pytest.approx(0.03)

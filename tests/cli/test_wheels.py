@@ -166,8 +166,9 @@ def test_a_build_that_does_not_work(tmp_path, shared, changes, message):
 
 def test_no_name_is_by_chance():
     # A build requirement's source and all objects lie in pip's temporary folders.
-    lines = ["c++ -c /w/tmp/env-x7/lib/nb.cpp -o /w/tmp/t9/nb.o", "cc -c a.c -o /w/tmp/t9/a.o"]
-    lines += [
+    lines = [
+        "c++ -c /w/tmp/env-x7/lib/nb.cpp -o /w/tmp/t9/nb.o",
+        "cc -c a.c -o /w/tmp/t9/a.o",
         "cc -DB -c a.c -o /w/tmp/t9/b.o",
         "c++ -shared -o m.so /w/tmp/t9/nb.o /w/tmp/t9/a.o /w/tmp/t9/b.o /w/tmp/q.o",
     ]
@@ -181,8 +182,5 @@ def test_no_name_is_by_chance():
 
 
 @pytest.mark.parametrize("words", [["--sdist", "thing"], ["--sdist", "thing==1", "--", "make"]])
-def test_what_is_asked_is_clear(words, tmp_path, mlgo):
-    run = mlgo("capture", "-o", str(tmp_path / "out"), *words)
-    assert run.returncode == 1
-    assert run.stderr.startswith("error: ")
-    assert run.stderr.count("\n") == 1
+def test_what_is_asked_is_clear(words, tmp_path, refuses):
+    refuses("capture", "-o", tmp_path / "out", *words)
