@@ -9,11 +9,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from mlgo.base.config import load_config, merge
 from mlgo.base.files import write_json
+from mlgo.learn.checkpoint import load_state
+from tests.conftest import wait_for
 from tests.fakes.policies import linear_policy
 from tests.fork_server import ForkServer
 
@@ -29,11 +32,6 @@ PLANNING = ForkServer(["snakemake.cli", "snakemake.api", "pydantic", "numpy", "p
 """Run programs that train, and dry runs of Snakemake."""
 
 STAGES = ("corpus", "baseline", "policies", "export", "evaluation", "report")
-
-
-def jobs_of(run: subprocess.CompletedProcess) -> dict[str, str]:
-    """How many jobs of each rule, and in total, Snakemake has announced."""
-    return dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
 
 
 class WorkingCopy:
@@ -73,7 +71,7 @@ class WorkingCopy:
     def succeed(self, *command: str, timeout: float = 580) -> subprocess.CompletedProcess:
         """Run a program that ends well."""
         run = self.run(*command, timeout=timeout)
-        assert run.returncode == 0, (run.stdout + run.stderr)[-3000:]
+        assert run.returncode == 0, f"{command}\n{(run.stdout + run.stderr)[-3000:]}"
         return run
 
     def run_forked(self, *command: str) -> subprocess.CompletedProcess[str]:
@@ -88,8 +86,15 @@ class WorkingCopy:
             self.succeed("git", *words.split())
 
     def jobs(self, *command: str) -> dict[str, str]:
-        """Jobs that a dry run of Snakemake would do, see `jobs_of`."""
-        return jobs_of(self.succeed(*command))
+        """How many jobs of each rule, and in total, a dry run of Snakemake would do."""
+        run = self.succeed(*command)
+        return dict(re.findall(r"^(\w+) +(\d+)$", run.stdout + run.stderr, re.MULTILINE))
+
+    def is_done(self, *command: str) -> bool:
+        """Whether a dry run of Snakemake finds nothing to do."""
+        program, *words = command
+        run = self.succeed(program, "--dry-run", *words)
+        return "Nothing to be done" in run.stdout + run.stderr
 
     def training(self, learner: str, name: str, *options: str, preset: str = "tiny", **changes) -> list[str]:
         """A training as the rule would start it, with folders of its own and sections of the configuration changed."""
@@ -140,6 +145,42 @@ class Checkout(WorkingCopy):
             if name and (ROOT / name).is_file():
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, root / name)
+
+
+def ran(root: Path, preset: str, *options: str) -> Checkout:
+    """A copy in which the tiny preset with another one over it ran to its end."""
+    checkout = Checkout(root)
+    (root / "over.yaml").write_text(preset)
+    checkout.succeed(*checkout.snakemake("over.yaml", *options))
+    return checkout
+
+
+def copy_of(finished: Checkout, folder: Path) -> WorkingCopy:
+    """A copy of a finished run, to go on with."""
+    return WorkingCopy(shutil.copytree(finished.root, folder, dirs_exist_ok=True))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Bytes of a folder's files by their paths in it."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def states_in(work: Path) -> list[Path]:
+    """What trainings that are under way, or were killed, have saved of their state."""
+    return list((work / "checkpoints").glob("[!.]*.npz"))
+
+
+def steps_in(work: Path, layout: Any) -> int:
+    """Steps that a killed training has left in its saved state."""
+    found = states_in(work)
+    state = load_state(found[0], *layout)[0] if found else None
+    return state.done if state else 0
+
+
+def wait_for_state(training: subprocess.Popen, work: Path) -> None:
+    """Wait until a training saves its state, as it does in the middle of its work."""
+    wait_for(lambda: states_in(work) or training.poll() is not None, 200.0)
+    assert states_in(work), training.communicate()[0][-3000:]
 
 
 def last_logged(folder: Path, name: str) -> float:

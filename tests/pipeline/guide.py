@@ -86,5 +86,4 @@ def follow(steps: list[Step], checkout) -> None:
             step.apply(checkout.root)
             continue
         for command in step.commands():
-            run = checkout.run(*command)
-            assert run.returncode == 0, f"{command}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+            checkout.succeed(*command)

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 
 from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.policy.stored import save_policy
-from tests.pipeline.conftest import OTHER, STARTED, Checkout
+from tests.pipeline.conftest import OTHER, STARTED, Checkout, contents
 
+slow = partial(pytest.param, marks=pytest.mark.slow)
 LEARNERS = ["bc", "bcmax", "es", "marginal", "ppo"]
 SHORT = {"compile": {"compile_timeout_s": 0.001}}
 """No compile ends in time."""
@@ -51,14 +53,14 @@ class World:
         """Run a learner's program and expect one line, which is returned."""
         output, changes = self.root / f"{learner}-s0-again", settings or {}
         shutil.copytree(self.earlier, output)
-        before = {path.name: path.read_bytes() for path in output.iterdir()}
+        before = contents(output)
         run = self.checkout.run_forked(*self._command(learner, output, changes))
         assert run.returncode == 1, run.stderr[-3000:]
         (line,) = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
         assert message in line
         assert run.stderr.rstrip().endswith(line)  # nothing after it, no traceback before it
         assert "Traceback" not in run.stderr
-        assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+        assert contents(output) == before
         return line
 
     def _command(self, learner: str, output: Path, changes: dict[str, dict]) -> list[str]:
@@ -96,7 +98,7 @@ def test_a_start_policy_of_an_unknown_task(world):
 
 @pytest.mark.parametrize(
     ("learner", "what"),
-    [("bcmax", "the trace"), ("es", "the compiler"), pytest.param("ppo", "the compiler", marks=pytest.mark.slow)],
+    [("bcmax", "the trace"), ("es", "the compiler"), slow("ppo", "the compiler")],
 )
 def test_a_start_policy_with_features_of_another_compiler(world, learner, what):
     features = json.loads((world.root / "bc-s0/policy.json").read_text())["features"]
@@ -166,9 +168,9 @@ def test_no_module_of_a_usable_size(world, learner):
     ("learner", "message"),
     [
         ("es", "3 generations in a row had too few candidates that compile; raise compile.compile_timeout_s"),
-        pytest.param("bcmax", "every compile under the policy of round 0 failed; raise ", marks=pytest.mark.slow),
-        pytest.param("marginal", "compiles of round 1 failed; raise compile.compile_timeout_s", marks=pytest.mark.slow),
-        pytest.param("ppo", "all 8 compiles of an iteration failed; raise ", marks=pytest.mark.slow),
+        slow("bcmax", "every compile under the policy of round 0 failed; raise "),
+        slow("marginal", "compiles of round 1 failed; raise compile.compile_timeout_s"),
+        slow("ppo", "all 8 compiles of an iteration failed; raise "),
     ],
 )
 def test_compiles_that_all_fail_are_explained(world, learner, message):
@@ -180,19 +182,10 @@ def test_compiles_that_all_fail_are_explained(world, learner, message):
     ("learner", "message", "changes"),
     [
         ("es", "range of numbers; lower es.step_size", {"step_size": 1e40}),
-        pytest.param(
-            "bc",
-            "the cloning loss is not a number; lower bc.learning_rate",
-            {"learning_rate": 1e38},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "bcmax", "the loss of BC-Max is not a number; lower bcmax.", {"learning_rate": 1e39}, marks=pytest.mark.slow
-        ),
-        pytest.param(
-            "marginal", "costs is not a number; lower marginal.", {"learning_rate": 1e39}, marks=pytest.mark.slow
-        ),
-        pytest.param("ppo", "lower ppo.learning_rate", {"learning_rate": 1e39}, marks=pytest.mark.slow),
+        slow("bc", "the cloning loss is not a number; lower bc.learning_rate", {"learning_rate": 1e38}),
+        slow("bcmax", "the loss of BC-Max is not a number; lower bcmax.", {"learning_rate": 1e39}),
+        slow("marginal", "costs is not a number; lower marginal.", {"learning_rate": 1e39}),
+        slow("ppo", "lower ppo.learning_rate", {"learning_rate": 1e39}),
     ],
 )
 def test_a_step_beyond_all_numbers(world, learner, message, changes):

@@ -1,7 +1,6 @@
 """BC-Max on the sample corpus with the real compiler."""
 
 import shutil
-import time
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,8 @@ import pytest
 
 from mlgo.base.artifacts import FAILURES, read_table
 from mlgo.learn.bcmax.loop import STATES
-from mlgo.learn.checkpoint import load_state
 from mlgo.policy.stored import load_policy, save_policy
-from tests.pipeline.conftest import OTHER, Checkout
+from tests.pipeline.conftest import OTHER, Checkout, contents, steps_in, wait_for_state
 
 ROUNDS = 2
 
@@ -20,10 +18,6 @@ def command(checkout: Checkout, name: str, workers: int, **changes) -> list[str]
     """BC-Max with its own work folder, as the rule would start it."""
     small = {"rounds": ROUNDS, "modules": 4, "epochs": 3, "clone_epochs": 5, "references": ["never"], **changes}
     return checkout.training("bcmax", name, "--workers", str(workers), bcmax=small)
-
-
-def result(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 @pytest.fixture(scope="module")
@@ -48,29 +42,20 @@ def test_what_it_leaves(trained):
 @pytest.mark.slow
 def test_the_number_of_workers_does_not_matter(finished, trained):
     finished.succeed(*command(finished, "bcmax-one", 1, hidden=[4]))
-    assert result(finished.root / "data/bcmax-one/bcmax-s0") == result(trained)
+    assert contents(finished.root / "data/bcmax-one/bcmax-s0") == contents(trained)
 
 
 @pytest.mark.slow
 def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
     child = finished.start(*command(finished, "bcmax-killed", 1, hidden=[4]), start_new_session=True)
-    deadline = time.monotonic() + 120
-    while not list((finished.root / "data/bcmax-killed/work/checkpoints").glob("[!.]*.npz")):
-        assert child.poll() is None, child.communicate()[0][-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    folder = finished.root / "data/bcmax-killed"
+    wait_for_state(child, folder / "work")
     child.kill()
     child.communicate()
-    assert rounds_done(finished.root / "data/bcmax-killed/work") < ROUNDS
-    assert not (finished.root / "data/bcmax-killed/bcmax-s0").exists()
+    assert steps_in(folder / "work", STATES) < ROUNDS
+    assert not (folder / "bcmax-s0").exists()
     finished.succeed(*command(finished, "bcmax-killed", 1, hidden=[4]))
-    assert result(finished.root / "data/bcmax-killed/bcmax-s0") == result(trained)
-
-
-def rounds_done(work: Path) -> int:
-    found = list((work / "checkpoints").glob("[!.]*.npz"))
-    state = load_state(found[0], *STATES)[0] if found else None
-    return state.done if state else 0
+    assert contents(folder / "bcmax-s0") == contents(trained)
 
 
 def test_trees_earlier_policies_and_the_provenance_of_both(finished):

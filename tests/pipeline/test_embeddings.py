@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.host.tasks.ir2vec import find_vocabulary, vocabulary_of
 from mlgo.policy.stored import load_policy
-from tests.pipeline.conftest import Checkout
+from tests.pipeline.conftest import Checkout, ran
 
 pytestmark = pytest.mark.slow
 
@@ -21,10 +21,7 @@ marginal: {rounds: 1, modules: 4, max_epochs: 2, members: 2}
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory):
     """A checkout in which the pipeline has run with embeddings."""
-    checkout = Checkout(tmp_path_factory.mktemp("embedded"))
-    (checkout.root / "small.yaml").write_text(SMALL)
-    checkout.succeed(*checkout.snakemake("small.yaml", "--", "all", "export"))
-    return checkout
+    return ran(tmp_path_factory.mktemp("embedded"), SMALL, "--", "all", "export")
 
 
 @pytest.mark.timeout(590)

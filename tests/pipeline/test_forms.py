@@ -6,19 +6,15 @@ import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, read_provenance, read_table
 from mlgo.policy.stored import load_policy
-from tests.pipeline.conftest import Checkout
+from tests.pipeline.conftest import ran
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module", params=["whole", "thin"])
 def run(request, tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp(request.param))
-    (checkout.root / "form.yaml").write_text(
-        f"corpus: {{form: {request.param}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
-    )
-    checkout.succeed(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "form.yaml"))
-    return request.param, checkout.root / "data"
+    preset = f"corpus: {{form: {request.param}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
+    return request.param, ran(tmp_path_factory.mktemp(request.param), preset).root / "data"
 
 
 def test_modules_are_linked_files_or_parts_of_them(run):
@@ -47,17 +43,15 @@ train: {algorithms: [marginal]}
 
 
 def test_a_training_project_in_several_forms(tmp_path):
-    checkout = Checkout(tmp_path)
-    (checkout.root / "mixed.yaml").write_text(MIXED)
-    checkout.succeed(*checkout.snakemake("--configfile", "config/presets/tiny.yaml", "mixed.yaml"))
-    rows = read_table(checkout.root / "data/corpus/modules.parquet", MODULES).to_pylist()
+    data = ran(tmp_path, MIXED).root / "data"
+    rows = read_table(data / "corpus/modules.parquet", MODULES).to_pylist()
     taken = [(row["project"], row["module"]) for row in rows if not row["skip_reason"]]
     sources = {name for project, name in taken if project == "json"}
     assert len(sources) > 1
     assert [name for project, name in taken if project == "json@whole"] == ["json@whole.so"]
     assert {name for project, name in taken if project == "json@thin"} == {f"json@thin.so:{name}" for name in sources}
     assert {row["split"] for row in rows if row["project"].startswith("json")} == {"train"}
-    scores = read_table(checkout.root / "data/baseline/scores.parquet", SCORES).to_pylist()
+    scores = read_table(data / "baseline/scores.parquet", SCORES).to_pylist()
     assert {row["failure"] for row in scores} == {""}
     assert {row["project"] for row in scores} == {"json", "json@whole", "json@thin", "lz", "graph", "calc"}
-    assert load_policy(checkout.root / "data/policies/marginal-s0").features
+    assert load_policy(data / "policies/marginal-s0").features

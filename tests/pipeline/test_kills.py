@@ -5,17 +5,15 @@ import os
 import random
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from mlgo.base.scratch import sweep_abandoned
-from mlgo.learn.checkpoint import load_state
 from mlgo.learn.es.loop import STATES
 from mlgo.pool.tree_store import stores
-from tests.conftest import WITHIN_S, session_members
-from tests.pipeline.conftest import Checkout
+from tests.conftest import WITHIN_S, session_members, wait_for
+from tests.pipeline.conftest import Checkout, contents, steps_in
 
 KILLS = 20
 LONGEST_S = 3.0
@@ -26,11 +24,6 @@ def command(checkout: Checkout, name: str) -> list[str]:
     """Evolution strategies on the trees of a fresh work folder, as the rule would start them."""
     longer = {"generations": 40, "pairs": 4, "modules": 6, "validate_every": 2}
     return checkout.training("es", name, "--workers", "2", es=longer)
-
-
-def result(checkout: Checkout, name: str) -> dict[str, bytes]:
-    folder = checkout.root / "data" / name / "es-s0"
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
 def scratch_folders() -> list[Path]:
@@ -52,27 +45,18 @@ def test_training_killed_twenty_times_gives_the_bytes_of_an_undisturbed_one(fini
             hits += 1
             run.kill()
             run.communicate()
-        generations.append(done(finished))
-        end = time.monotonic() + WITHIN_S
-        while session_members(run.pid) and time.monotonic() < end:
-            time.sleep(0.01)
-        assert not session_members(run.pid)
+        generations.append(steps_in(finished.root / "data/killed/work", STATES))
+        wait_for(lambda session=run.pid: not session_members(session), WITHIN_S)
     finished.succeed(*command(finished, "killed"))
     print(f"{hits} of {KILLS} kills hit a running training; generations done after each: {generations}")
     assert hits >= 15
     assert len(set(generations)) > 3  # it was killed in the middle of its work, not in its beginning alone
-    assert result(finished, "calm").keys() >= {"history.csv", "policy.json", "weights.npy"}
-    assert result(finished, "killed") == result(finished, "calm")
+    calm, killed = (contents(finished.root / "data" / name / "es-s0") for name in ("calm", "killed"))
+    assert calm.keys() >= {"history.csv", "policy.json", "weights.npy"}
+    assert killed == calm
     check_trees(finished)
     sweep_abandoned()
     assert len(scratch_folders()) <= 1  # that of the tests
-
-
-def done(checkout: Checkout) -> int:
-    """Generations that a killed run has left in its checkpoint."""
-    found = list((checkout.root / "data/killed/work/checkpoints").glob("[!.]*.npz"))
-    state = load_state(found[0], *STATES)[0] if found else None
-    return state.done if state else 0
 
 
 def check_trees(checkout: Checkout) -> None:

@@ -1,20 +1,17 @@
 """A run that trains on one language: its policies leave modules in the other to the compiler."""
 
-import shutil
-
 import pytest
 import yaml
 
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.policy.stored import languages_of, load_policy
-from tests.pipeline.conftest import Checkout
+from tests.pipeline.conftest import copy_of
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1600)  # the tiny run, and another one
 def test_a_run_that_trains_on_one_language(finished, tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("languages"))
-    shutil.copytree(finished.root, checkout.root, dirs_exist_ok=True)
+    checkout = copy_of(finished, tmp_path_factory.mktemp("languages"))
     held = {"train": {"algorithms": ["bc", "marginal"], "seeds": [0], "languages": ["c++"]}}
     (checkout.root / "held.yaml").write_text(yaml.safe_dump(held))
     checkout.succeed(*checkout.snakemake("held.yaml", "--", "evaluate"))

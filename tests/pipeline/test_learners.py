@@ -2,7 +2,6 @@
 
 import csv
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from mlgo.learn.cost import read_cost
 from mlgo.policy.stored import load_policy
 from tests.conftest import session_members
-from tests.pipeline.conftest import Checkout, last_logged
+from tests.pipeline.conftest import Checkout, contents, last_logged, wait_for_state
 
 LEARNERS = ["ppo", "marginal"]
 
@@ -33,12 +32,7 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     calm, killed = f"{learner}-calm", f"{learner}-killed"
     finished.succeed(*command(finished, learner, calm, 1))
     run = finished.start(*command(finished, learner, killed, 2), start_new_session=True)
-    checkpoints = finished.root / "data" / killed / "work/checkpoints"
-    end = time.monotonic() + 100
-    while not list(checkpoints.glob("[!.]*.npz")):
-        assert run.poll() is None, run.communicate()[0][-3000:]
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    wait_for_state(run, finished.root / "data" / killed / "work")
     run.send_signal(signal.SIGSTOP)
     members = session_members(run.pid)
     learners = {process for process in members if holds_tensorflow(process)}
@@ -49,10 +43,9 @@ def test_one_worker_undisturbed_as_two_killed_and_resumed(finished, learner):
     assert learners == {run.pid}  # no worker among them
     finished.succeed(*command(finished, learner, killed, 2))
     folders = [finished.root / "data" / name / f"{learner}-s0" for name in (calm, killed)]
-    files = [{path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in folders]
-    assert files[0] == files[1]
-
-    assert set(files[0]) == {"policy.json", "weights.npy", "history.csv", "failures.parquet"}
+    files = contents(folders[0])
+    assert contents(folders[1]) == files
+    assert set(files) == {"policy.json", "weights.npy", "history.csv", "failures.parquet"}
     work = finished.root / "data" / calm / "work"
     counted = read_cost(work, f"{learner}-s0").compiles
     assert last_logged(work / "tensorboard" / f"{learner}-s0", "compiles") == counted

@@ -116,12 +116,10 @@ def test_other_figures_make_nothing_anew(finished):
             text = re.sub(r"memory\(\d+", "memory(77", text)
             path.write_text(re.sub(r"minutes\(\d+", "minutes(7", text))
         assert {path.read_text() for path in files} != set(before.values())
-        run = finished.run(*finished.snakemake("--dry-run", "--cores", "5"))
+        assert finished.is_done(*finished.snakemake("--cores", "5"))
     finally:
         for path, text in before.items():
             path.write_text(text)
-    assert run.returncode == 0, run.stderr[-2000:]
-    assert "Nothing to be done" in run.stdout + run.stderr
 
 
 @pytest.mark.slow

@@ -11,15 +11,9 @@ from mlgo.policy.stored import load_policy
 from tests.pipeline.conftest import last_logged
 
 
-def train(checkout, name, compiling=None, trees=True, **changes):
-    sections = {"es": changes, "replay": {"enabled": trees}, "compile": compiling or {}}
-    return checkout.run(*checkout.training("es", name, **sections))
-
-
 @pytest.mark.slow
 def test_policies_are_kept_and_change_nothing(finished):
-    run = train(finished, "saving", save_every=1)
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*finished.training("es", "saving", es={"save_every": 1}))
     folder, data = finished.root / "data/saving/work/policies/es-s0", finished.root / "data"
     history = csv.DictReader((data / "saving/es-s0/history.csv").open())
     validated = [float(record["validation_reward"]) for record in history]
@@ -42,8 +36,7 @@ def test_policies_are_kept_and_change_nothing(finished):
 @pytest.mark.parametrize("enabled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
     name = f"counting-{enabled}"
-    run = train(finished, name, trees=enabled)
-    assert run.returncode == 0, run.stderr[-3000:]
+    finished.succeed(*finished.training("es", name, replay={"enabled": enabled}))
     work = finished.root / "data" / name / "work"
     cost = read_cost(work, "es-s0")
     figures = ("compiles", "cache_hits", "recalled_share")
@@ -55,7 +48,8 @@ def test_the_log_counts_compiles_with_and_without_trees(finished, enabled):
 
 
 def test_skipped_generations_say_so_and_three_of_them_end_the_run(finished):
-    run = train(finished, "skipping", {"compile_timeout_s": 0.001}, generations=5)
+    changes = {"es": {"generations": 5}, "compile": {"compile_timeout_s": 0.001}}
+    run = finished.run(*finished.training("es", "skipping", **changes))
     assert run.returncode == 1
     for generation in (1, 2, 3):
         said = f"generation {generation} is skipped: 0 of 2 directions are usable, es.min_success_share asks for 40%"

@@ -8,7 +8,7 @@ import yaml
 from mlgo.base.artifacts import RESULTS, read_table
 from mlgo.policy.stored import save_policy
 from tests.fakes.policies import linear_policy
-from tests.pipeline.conftest import Checkout, jobs_of
+from tests.pipeline.conftest import Checkout
 
 LOOK = ("look=es-s0", "reason=to test the target")
 PAGE = "data/sealed/evaluation/es-s0/objects/report.html"
@@ -35,9 +35,8 @@ def snakemake(copy, *options):
 
 
 def test_a_look_is_two_jobs_and_trains_nothing(sealed):
-    run = snakemake(sealed, "--dry-run", "--config", "seed=9", *LOOK, "--", "sealed")
-    assert run.returncode == 0, run.stderr
-    assert jobs_of(run) == {"build_project": "1", "look": "1", "sealed": "1", "total": "3"}
+    jobs = sealed.jobs(*sealed.snakemake("--dry-run", "--config", "seed=9", *LOOK, "--", "sealed"))
+    assert jobs == {"build_project": "1", "look": "1", "sealed": "1", "total": "3"}
 
 
 def test_no_look_without_a_reason(sealed):
@@ -74,13 +73,11 @@ def test_a_page_that_is_asked_for_without_a_reason_is_one_line(sealed):
 
 @pytest.mark.slow
 def test_a_look_is_logged_and_made_once(sealed):
-    run = snakemake(sealed, "--", "sealed_corpus")
-    assert run.returncode == 0, run.stderr[-2000:]
+    sealed.succeed(*sealed.snakemake("--", "sealed_corpus"))
     log = sealed.root / "docs/sealed-looks.md"
     before = log.read_text()
     assert not (sealed.root / PAGE).exists()
-    run = snakemake(sealed, "--config", *LOOK, "--", "sealed")
-    assert run.returncode == 0, run.stderr[-2000:]
+    sealed.succeed(*sealed.snakemake("--config", *LOOK, "--", "sealed"))
     assert "es-s0 on unseen" in (sealed.root / PAGE).read_text()
     rows = read_table((sealed.root / PAGE).with_name("results.parquet"), RESULTS).to_pylist()
     assert {row["project"] for row in rows} == {"unseen"}
@@ -88,5 +85,4 @@ def test_a_look_is_logged_and_made_once(sealed):
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert (cells[2], cells[5], cells[7]) == ("es-s0", "objects", "to test the target")
     assert "1 program of 1 project" in cells[8]
-    again = snakemake(sealed, "--dry-run", "--config", *LOOK, "--", "sealed")
-    assert "look" not in jobs_of(again)
+    assert "look" not in sealed.jobs(*sealed.snakemake("--dry-run", "--config", *LOOK, "--", "sealed"))

@@ -13,7 +13,7 @@ import yaml
 
 from mlgo.learn.cost import read_cost, read_experiments
 from tests.conftest import wait_for
-from tests.pipeline.conftest import Checkout
+from tests.pipeline.conftest import Checkout, WorkingCopy, copy_of
 
 pytestmark = pytest.mark.timeout(1600)  # several trainings
 SWEEP = {
@@ -23,7 +23,7 @@ SWEEP = {
 POINTS = ["bc,base", "es,es.step_size=0.05", "es,es.step_size=0.1", "es,es.step_size=1e+300"]
 
 
-def snakemake(checkout: Checkout, *options: str) -> list[str]:
+def snakemake(checkout: WorkingCopy, *options: str) -> list[str]:
     return checkout.snakemake("sweep.yaml", *options, "--", "sweep")
 
 
@@ -32,18 +32,17 @@ def hashes(folder):
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def copy_of(finished, folder) -> Checkout:
+def untrained(finished, folder) -> WorkingCopy:
     """A copy with the finished tiny run, without its response trees and checkpoints."""
-    checkout = Checkout(folder)
-    shutil.copytree(finished.root, checkout.root, dirs_exist_ok=True)
+    checkout = copy_of(finished, folder)
     for name in ("replay", "checkpoints"):
         shutil.rmtree(checkout.root / "data/work" / name)
     return checkout
 
 
 @pytest.fixture(scope="module")
-def swept(finished, tmp_path_factory) -> Checkout:
-    checkout = copy_of(finished, tmp_path_factory.mktemp("sweep"))
+def swept(finished, tmp_path_factory) -> WorkingCopy:
+    checkout = untrained(finished, tmp_path_factory.mktemp("sweep"))
     (checkout.root / "sweep.yaml").write_text(yaml.safe_dump(SWEEP))
     checkout.succeed(*snakemake(checkout), timeout=800)
     return checkout
@@ -102,8 +101,7 @@ def test_every_point_is_there_and_the_one_that_failed_is_told(swept):
 
 @pytest.mark.slow
 def test_a_second_run_has_nothing_to_do_and_a_forced_one_gives_the_same_bytes(swept):
-    run = swept.run(*snakemake(swept, "--dry-run"))
-    assert "Nothing to be done" in run.stdout + run.stderr
+    assert swept.is_done(*snakemake(swept))
     before = hashes(swept.root / "data/sweep")
     swept.succeed(*snakemake(swept, "--forcerun", "train_point"), timeout=800)
     assert hashes(swept.root / "data/sweep") == before
@@ -113,7 +111,7 @@ def test_a_second_run_has_nothing_to_do_and_a_forced_one_gives_the_same_bytes(sw
 def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tmp_path):
     together, alone = 0, 0
     for name in ("es,es.step_size=0.05", "es,es.step_size=0.1"):
-        lone = copy_of(finished, tmp_path / name)
+        lone = untrained(finished, tmp_path / name)
         preset = str(swept.root / f"data/sweep/points/{name}.yaml")
         command = ["snakemake", "--workflow-profile", "workflow/profiles/default", "--cores", "2"]
         lone.succeed(*command, "--configfile", preset, "--", "data/policies/es-s0/weights.npy", timeout=600)
@@ -125,7 +123,7 @@ def test_points_are_what_runs_of_their_own_are_and_cost_less(swept, finished, tm
     assert together < alone
 
 
-def kill_at_batch(checkout: Checkout, batch: int) -> None:
+def kill_at_batch(checkout: WorkingCopy, batch: int) -> None:
     """Run the sweep and kill all of it as soon as a batch is chosen: its trials are under way or not begun."""
     process = checkout.start(*snakemake(checkout), start_new_session=True)
     wait_for(lambda: list((checkout.root / "data/sweep").glob(f"study/*/batch-{batch}.json")), 400)
@@ -149,14 +147,14 @@ def test_a_study_that_was_killed_is_the_one_that_was_not(finished, tmp_path):
     }
     found = []
     for name, killed_at in (("calm", []), ("killed", [1, 2])):
-        checkout = copy_of(finished, tmp_path / name)
+        checkout = untrained(finished, tmp_path / name)
         (checkout.root / "sweep.yaml").write_text(yaml.safe_dump(study))
         folder = checkout.root / "data/sweep"
         for batch in killed_at:
             kill_at_batch(checkout, batch)
         checkout.succeed(*snakemake(checkout), timeout=800)
         found.append(hashes(folder))
-        assert "Nothing to be done" in (run := checkout.run(*snakemake(checkout, "--dry-run"))).stdout + run.stderr
+        assert checkout.is_done(*snakemake(checkout))
     assert found[0] == found[1]
     trials = json.loads((folder / "sweep.json").read_text())["study"]["trials"]
     assert len(trials) == 6

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import sys
-import time
 from operator import itemgetter
 from pathlib import Path
 
@@ -14,7 +13,8 @@ from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_pr
 from mlgo.base.files import file_sha256
 from mlgo.deploy.export import FORMS
 from mlgo.learn.cost import read_cost
-from tests.pipeline.conftest import STAGES, Checkout
+from tests.conftest import wait_for
+from tests.pipeline.conftest import STAGES, Checkout, wait_for_state
 
 
 def test_every_stage_leaves_its_artifacts(finished):
@@ -119,8 +119,7 @@ def test_each_export_has_a_card_and_can_be_published(finished):
 
 
 def test_second_run_has_nothing_to_do(finished):
-    run = finished.succeed(*finished.snakemake("--dry-run"))
-    assert "Nothing to be done" in run.stdout + run.stderr
+    assert finished.is_done(*finished.snakemake())
 
 
 def test_rules_run_in_an_environment_that_is_not_activated(finished):
@@ -182,22 +181,14 @@ def test_dvc_gives_the_same_bytes(finished, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_disturbed_run_ends_as_an_undisturbed_one(finished, tmp_path, number):
     checkout = Checkout(tmp_path)
-    checkpoints = checkout.root / "data/work/checkpoints"
     child = checkout.start(*checkout.snakemake(), start_new_session=True)
-    deadline = time.monotonic() + 200
-    while not list(checkpoints.glob("*.npz")):  # in the middle of training
-        assert child.poll() is None, child.communicate()[0][-3000:]
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for_state(child, checkout.root / "data/work")
     if number == signal.SIGINT:
         os.killpg(child.pid, number)  # as a terminal does
     else:
         child.send_signal(number)
     child.communicate(timeout=60)
-    deadline = time.monotonic() + 20
-    while checkout.processes() and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert checkout.processes() == []
+    wait_for(lambda: checkout.processes() == [], 20)
     checkout.run(*checkout.snakemake("--unlock"))
     checkout.succeed(*checkout.snakemake())
     assert checkout.hashes() == finished.hashes()

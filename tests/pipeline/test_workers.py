@@ -13,6 +13,7 @@ import pytest
 
 from mlgo.learn.cost import read_cost
 from mlgo.pool.nested import serve_workers
+from tests.pipeline.conftest import wait_for_state
 from tests.pool.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
@@ -220,10 +221,7 @@ def test_the_head_dies_while_training_and_others_finish_it(finished):
         where = {"kind": "ray", "address": one.address, "num_workers": 1, "files": "shared"}
         train_it = command(finished, "headless", 1, generations=3 * GENERATIONS, pairs=PAIRS, **where)
         with finished.start(*train_it) as process:
-            end = time.monotonic() + 60.0
-            while not list((finished.root / "data/headless/work").glob("checkpoints/*")):
-                assert time.monotonic() < end
-                time.sleep(0.1)
+            wait_for_state(process, finished.root / "data/headless/work")
             one.kill_head()
             said, _ = process.communicate(timeout=90.0)
         assert process.returncode == 1
