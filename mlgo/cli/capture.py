@@ -89,9 +89,10 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         )
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
-    objects = object_rows(_name(args), build.units, ran=bool(command))  # now: the next build may replace them
+    name = args.name or args.output.resolve().name
+    objects = object_rows(name, build.units, ran=bool(command))  # now: the next build may replace them
     write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root)))
-    return write_project(args.output, build, _extraction(args, _name(args))), status
+    return write_project(args.output, build, _extraction(args, name)), status
 
 
 def _capture_sdist(args: argparse.Namespace) -> Captured:
@@ -132,10 +133,6 @@ def _summary(output: Path, captured: Captured) -> str:
     ]
     lines += [f"link left out: {name}: {reason}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)
-
-
-def _name(args: argparse.Namespace) -> str:
-    return args.name or str(args.output.resolve().name)
 
 
 def _extraction(args: argparse.Namespace, name: str) -> Extraction:

@@ -20,7 +20,6 @@ from mlgo.base.artifacts import (
     provenance,
     read_provenance,
     read_table,
-    table_rows,
     write_rows,
 )
 from mlgo.base.names import PolicyName
@@ -93,11 +92,8 @@ def run_verify(args: argparse.Namespace) -> int:
     mlgo corpus verify --project captured/zlib --least 0.95 --json
     """
     config, toolchain = configured(args)
-    modules = {
-        row["module"]
-        for row in table_rows(args.project / CAPTURED_NAME, PROJECT, ["module", "skip_reason"])
-        if not row["skip_reason"]
-    }
+    captured = read_table(args.project / CAPTURED_NAME, PROJECT, ["module"], [("skip_reason", "==", "")])
+    modules = set(captured["module"].to_pylist())
     objects = read_table(args.project / OBJECTS_NAME, OBJECTS_OF_BUILD).to_pylist()
     chosen = [row for row in objects if row["module"] in modules]
     if modules and not objects:
