@@ -224,41 +224,37 @@ def test_a_place_that_cannot_be_written(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
 
 
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from mlgo.base.files import write_atomically
+def write(temporary):
+    {}
+write_atomically(Path(sys.argv[1]), write)
+"""
+
+
 def test_a_kill_while_writing_leaves_the_old(tmp_path):
-    path = tmp_path / "x"
+    path, half = tmp_path / "x", "temporary.write_text('half')"
     write_text(path, "old")
-    program = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom mlgo.base.files import write_atomically\n"
-        "def write(temporary):\n    temporary.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "write_atomically(Path(sys.argv[1]), write)\n"
-    )
+    killed = [sys.executable, "-c", WRITER.format(f"{half}; os.kill(os.getpid(), signal.SIGKILL)"), path]
     for _ in range(2):
-        assert subprocess.run([sys.executable, "-c", program, path], check=False).returncode == -9
+        assert subprocess.run(killed, check=False).returncode == -9
         assert path.read_text() == "old"
         assert len(list(tmp_path.iterdir())) == 2  # the second has removed what the first left
     other, foreign = tmp_path / ".y.0123abcd.tmp", tmp_path / ".x.notes.tmp"
     other.write_text("of another file")
     foreign.write_text("not written by this package")
-    writer = [sys.executable, "-c", program.replace("os.kill(os.getpid(), signal.SIGKILL)", "pass"), path]
-    subprocess.run(writer, check=True)
+    subprocess.run([sys.executable, "-c", WRITER.format(half), path], check=True)
     assert path.read_text() == "half"
     assert {one.name for one in tmp_path.iterdir()} == {"x", other.name, foreign.name}
 
 
 def test_what_a_living_process_writes_is_left_alone(tmp_path):
     path = tmp_path / "x"
-    writer = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import sys\nfrom pathlib import Path\nfrom mlgo.base.files import write_atomically\n"
-            "def write(temporary):\n    print(flush=True)\n    sys.stdin.read()\n    temporary.write_text('slow')\n"
-            "write_atomically(Path(sys.argv[1]), write)\n",
-            path,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
+    program = WRITER.format("print(flush=True); sys.stdin.read(); temporary.write_text('slow')")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    writer = subprocess.Popen([sys.executable, "-c", program, path], **pipes)
     writer.stdout.readline()
     write_text(path, "quick")
     writer.communicate(b"", timeout=60)

@@ -61,6 +61,12 @@ class Clone(WorkingCopy):
                 raise
         return subprocess.CompletedProcess(command, process.returncode, printed, errors)
 
+    def do(self, text: str, folder: Path | None = None) -> str:
+        """Run a text of commands that end well; what they printed."""
+        run = self.shell(text, folder)
+        assert run.returncode == 0, f"{text}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
+        return run.stdout
+
     def follow(self, heading: str, values: Mapping[str, str], stage: str = "", folder: Path | None = None) -> str:
         """Do what a section of the guide says, for one stage or all; return what was printed.
 
@@ -76,9 +82,7 @@ class Clone(WorkingCopy):
         if stage:
             text, count = re.subn(r"^dvc (repro|pull|status|commit --force)$", rf"\g<0> {stage}", text, flags=re.M)
             assert count or heading not in ("Share results", "Get results", "Share what make has made")
-        run = self.shell(text, folder)
-        assert run.returncode == 0, f"{text}\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
-        return run.stdout
+        return self.do(text, folder)
 
     def change_settings(self, change: Change) -> None:
         path = self.root / "config/config.yaml"
@@ -92,11 +96,10 @@ def author(root: Path) -> Clone:
     Checkout(root)
     copy = Clone(root)
     hub = root.parent / "hub.git"
-    run = copy.shell(
+    copy.do(
         f"mlgo config use tiny; git init -q; git add -A; git commit -qm copy; git init -q --bare '{hub}'; "
         f"git remote add origin '{hub}'; git push -q"
     )
-    assert run.returncode == 0, run.stderr
     return copy
 
 
@@ -105,8 +108,7 @@ def with_corpus(tmp_path_factory) -> Clone:
     """The corpus of three projects, made by `dvc repro`; tests copy this."""
     copy = author(tmp_path_factory.mktemp("author") / "mlgo")
     copy.change_settings(lambda settings: settings["corpus"].update(splits=SPLITS))
-    run = copy.shell("dvc repro corpus")
-    assert run.returncode == 0, run.stderr[-3000:]
+    copy.do("dvc repro corpus")
     manifests = ("modules.parquet", "programs.parquet", "seen.parquet", "summary.json", "trained.parquet")
     assert len(copy.hashes()) == len(manifests) + 2 * 3  # and modules and programs of each project
     return copy
@@ -116,7 +118,7 @@ def with_corpus(tmp_path_factory) -> Clone:
 def sharing(with_corpus, tmp_path) -> Clone:
     shutil.copytree(with_corpus.root.parent, tmp_path, dirs_exist_ok=True)
     copy = Clone(tmp_path / "mlgo")
-    assert copy.shell(f"git remote set-url origin '{tmp_path / 'hub.git'}'").returncode == 0
+    copy.do(f"git remote set-url origin '{tmp_path / 'hub.git'}'")
     return copy
 
 
@@ -209,19 +211,18 @@ def test_errors_without_a_usable_folder(sharing, tmp_path):
     assert said(sharing.shell("dvc push")) == ["no remote specified"]
     store = tmp_path / "store"
     sharing.follow("A folder", {"/srv/mlgo": str(store)})
-    assert sharing.shell("git add .dvc/config; git commit -qm remote; git push -q").returncode == 0
-    clone = f"git clone -q '{tmp_path / 'hub.git'}' '{tmp_path / 'reader'}'"
-    assert sharing.shell(clone).returncode == 0
+    sharing.do("git add .dvc/config; git commit -qm remote; git push -q")
+    sharing.do(f"git clone -q '{tmp_path / 'hub.git'}' '{tmp_path / 'reader'}'")
     reader = Clone(tmp_path / "reader")
     assert said(reader.shell("dvc pull corpus")) == ["No file hash info found for '...'. It won't be created."]
-    assert sharing.shell("git add dvc.lock config; git commit -qm results; git push -q").returncode == 0
-    assert reader.shell("git pull -q").returncode == 0
+    sharing.do("git add dvc.lock config; git commit -qm results; git push -q")
+    reader.do("git pull -q")
     assert said(reader.shell("dvc pull corpus")) == [
         "Some of the cache files do not exist neither locally nor on remote"
     ]
     assert reader.hashes() == {}
-    assert sharing.shell("dvc push").returncode == 0  # the remedy
-    assert reader.shell("dvc pull corpus").returncode == 0
+    sharing.do("dvc push")  # the remedy
+    reader.do("dvc pull corpus")
     assert reader.hashes() == sharing.hashes()
 
 
@@ -272,8 +273,7 @@ def test_a_clone_goes_on_where_the_results_end(remote, tmp_path, request):
     if remote == "A folder":
         shutil.copytree(sharing.root / "data/work/replay", tmp_path / "trees")
         reader.follow("Get response trees", {"/srv/mlgo-trees": str(tmp_path / "trees")})
-        again = reader.shell("dvc repro --force --single-item train")
-        assert again.returncode == 0, again.stderr[-3000:]
+        reader.do("dvc repro --force --single-item train")
         assert reader.hashes() == sharing.hashes()
         for policy in ("es-s0", "marginal-s0"):
             cost = read_cost(reader.root / "data/work", policy)
@@ -282,9 +282,7 @@ def test_a_clone_goes_on_where_the_results_end(remote, tmp_path, request):
 
     reader.change_settings(lambda settings: settings["evaluate"].update(resamples=1001))
     before = reader.hashes()
-    run = reader.shell("dvc repro")
-    assert run.returncode == 0, run.stderr[-3000:]
-    assert re.findall(r"Running stage '(\w+)'", run.stdout) == ["evaluate", "report"]
+    assert re.findall(r"Running stage '(\w+)'", reader.do("dvc repro")) == ["evaluate", "report"]
     changed = {name.split("/")[0] for name, content in reader.hashes().items() if before[name] != content}
     assert changed == {"report"}  # the same compiles, other intervals
     assert reader.processes() == []

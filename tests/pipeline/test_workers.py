@@ -5,6 +5,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,11 @@ from tests.pipeline.conftest import wait_for_state
 from tests.pool.clusters import GrowingCluster, TestCluster, children_of, needs_namespaces, needs_ray
 
 FILES = ("policy.json", "weights.npy", "history.csv", "failures.parquet")
+
+
+def on_ray(within_s: int) -> Callable[[Callable], Callable]:
+    """Mark a test that needs a cluster of Ray."""
+    return lambda test: pytest.mark.slow(needs_ray(pytest.mark.timeout(within_s)(test)))
 
 
 def command(checkout, name: str, cores: int, generations: int = 2, pairs: int = 2, **where) -> list[str]:
@@ -51,26 +57,25 @@ def cluster():
     one.close()
 
 
-@needs_ray
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_same_bytes_on_a_cluster(finished, expected, cluster):
-    nodes = [cluster.add_node(), cluster.add_node()]
-    ray = {"kind": "ray", "address": cluster.address}
-    try:
-        assert train(finished, "ray-shared", 1, **ray, files="shared") == expected
-        cost = read_cost(finished.root / "data/ray-shared/work", "es-s0")
-        assert cost.workers == 2
-        assert list((finished.root / "data/ray-shared/work/replay").rglob("*.tree"))  # here, wherever Ray was started
-    finally:
-        for node in nodes:
-            cluster.remove(node)
-        cluster.wait_for_cpus(0.0)
+@pytest.fixture
+def nodes(cluster):
+    """Two nodes of the cluster; a test may put others in their places."""
+    running = [cluster.add_node(), cluster.add_node()]
+    yield running
+    for node in running:
+        cluster.remove(node)
+    cluster.wait_for_cpus(0.0)
 
 
-@pytest.mark.slow
-@needs_ray
-@pytest.mark.timeout(600)
+@on_ray(within_s=600)
+def test_the_same_bytes_on_a_cluster(finished, expected, cluster, nodes):
+    assert train(finished, "ray-shared", 1, kind="ray", address=cluster.address, files="shared") == expected
+    work = finished.root / "data/ray-shared/work"
+    assert read_cost(work, "es-s0").workers == len(nodes)
+    assert list((work / "replay").rglob("*.tree"))  # here, wherever Ray was started
+
+
+@on_ray(within_s=600)
 def test_the_same_bytes_on_nested_workers(finished, expected, cluster):
     with serve_workers(cluster.address, 2), ThreadPoolExecutor(2) as threads:
         nested = {"kind": "nested", "address": cluster.address}
@@ -78,10 +83,8 @@ def test_the_same_bytes_on_nested_workers(finished, expected, cluster):
         assert [one.result() for one in both] == [expected, expected]
 
 
-@pytest.mark.slow
-@needs_ray
+@on_ray(within_s=600)
 @needs_namespaces
-@pytest.mark.timeout(600)
 def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(
     finished, expected, cluster, tmp_path, toolchain
 ):
@@ -102,9 +105,7 @@ def test_the_same_bytes_on_a_node_that_sees_neither_corpus_nor_compiler(
     assert list(temporary.glob("mlgo-*/ray-*")) == []
 
 
-@pytest.mark.slow
-@needs_ray
-@pytest.mark.timeout(600)
+@on_ray(within_s=600)
 def test_the_same_bytes_on_a_cluster_that_grows_from_nothing(finished, expected, tmp_path):
     growing = GrowingCluster(tmp_path, max_nodes=2, idle_s=3.0)
     try:
@@ -160,11 +161,8 @@ def test_workers_killed_while_training(finished, undisturbed):
     assert outcome(finished, "killed") == undisturbed
 
 
-@pytest.mark.slow
-@needs_ray
-@pytest.mark.timeout(900)
-def test_nodes_killed_while_training(finished, undisturbed, cluster):
-    nodes = [cluster.add_node(), cluster.add_node()]
+@on_ray(within_s=900)
+def test_nodes_killed_while_training(finished, undisturbed, cluster, nodes):
     begun = finished.root / "data/nodes/work/timings"
 
     def kill(process) -> int:
@@ -180,16 +178,11 @@ def test_nodes_killed_while_training(finished, undisturbed, cluster):
     print(f"{kills} nodes killed")
     assert kills >= 1
     assert outcome(finished, "nodes") == undisturbed
-    for node in nodes:
-        cluster.remove(node)
 
 
-@pytest.mark.slow
-@needs_ray
-@pytest.mark.timeout(900)
-def test_a_cluster_that_shrinks_and_grows_while_training(finished, undisturbed, cluster):
+@on_ray(within_s=900)
+def test_a_cluster_that_shrinks_and_grows_while_training(finished, undisturbed, cluster, nodes):
     """Nodes take their leave and come back, while there is work."""
-    nodes = [cluster.add_node(), cluster.add_node()]
     begun = finished.root / "data/breathing/work/timings"
 
     def change(process) -> int:
@@ -206,14 +199,9 @@ def test_a_cluster_that_shrinks_and_grows_while_training(finished, undisturbed, 
     print(f"shrunk {shrunk} times")
     assert shrunk >= 1
     assert outcome(finished, "breathing") == undisturbed
-    for node in nodes:
-        cluster.remove(node)
-    cluster.wait_for_cpus(0.0)
 
 
-@pytest.mark.slow
-@needs_ray
-@pytest.mark.timeout(600)
+@on_ray(within_s=600)
 def test_the_head_dies_while_training_and_others_finish_it(finished):
     one = TestCluster()
     try:
