@@ -228,13 +228,14 @@ def _write_page(
     """Write the page of the tables, which are written already; the table of linked files and the headline as text."""
     from mlgo.report.headline_page import sentences
     from mlgo.report.inputs import flatten, input_hashes  # here, since the page loads plotly
-    from mlgo.report.policy_page import compare_policy, render_policy_page
+    from mlgo.report.policy_page import compare_policy, known_gains, render_policy_page
 
     names = ("results.parquet", "shipped.parquet", "search.parquet")
     paths = {name: output / name for name in names if (output / name).exists()}
     measurement = flatten(read_provenance(paths["results.parquet"]))
-    tried = compare_policy(policy, task, values, results, shipped, course, measurement)
-    write_text(output / "report.html", render_policy_page(tried, {"SHA-256 of the inputs": input_hashes(paths)}))
+    tried, known = compare_policy(task, values, results, shipped, measurement), known_gains(course, shipped, policy)
+    facts = {"SHA-256 of the inputs": input_hashes(paths)}
+    write_text(output / "report.html", render_policy_page(tried, policy, known, facts))
     failed = [
         f"{row['program']} under {row['contender']}: not measured, {row['message']}" for row in tried.ships.failures
     ]

@@ -20,6 +20,7 @@ from mlgo.compare.programs import (
     Programs,
     best_level,
     complete_programs,
+    contenders_of,
     guarded,
     measured_programs,
     ship_references,
@@ -135,7 +136,7 @@ def headline(
         learner: whose policies; empty for `main_learner`.
     """
     split = split or judged_split(shipped["split"].to_pylist())
-    contenders = [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
+    contenders = contenders_of(shipped)
     learner = learner or main_learner(contenders)
     seeds = [one for one in contenders if one.learner == learner]
     if not seeds:

@@ -1,6 +1,6 @@
 """Programs under policies beside the heuristic: sizes as they are linked, and what they execute as they run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -64,10 +64,14 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     return score_matrix(rows, _KEY, dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
 
 
+def contenders_of(shipped: pa.Table) -> list[Contender]:
+    """Contenders under which linked files were measured, in table order."""
+    return [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]
+
+
 def ship_references(shipped: pa.Table) -> list[Contender]:
     """Contenders beside the heuristic and the policies: other levels, and other ways to answer; in table order."""
-    names = dict.fromkeys(shipped["contender"].to_pylist())
-    return [one for one in map(Contender.named, names) if not one.is_policy and one.name != HEURISTIC]
+    return [one for one in contenders_of(shipped) if not one.is_policy and one.name != HEURISTIC]
 
 
 def complete_programs(measured: ScoreMatrix) -> ScoreMatrix:
@@ -170,8 +174,8 @@ _COSTS = sorted((one for one in measures.MEASURES.values() if one.of_program), k
 EXECUTED = {**{one.name: one.words.title for one in _COSTS}, "instructions": "instructions", "accesses": "accesses"}
 """What is compared, with titles; instructions are those executed, accesses to memory are reads and writes together."""
 
-PAIRS = tuple((_COSTS[0].name, executed) for executed in ("instructions", "accesses"))
-"""Does the cost in front rank contenders as what is executed does?"""
+PAIRS = {f"{_COSTS[0].name}_{executed}": (_COSTS[0].name, executed) for executed in ("instructions", "accesses")}
+"""Does the cost in front rank contenders as what is executed does? By key of its rank correlation."""
 
 _NOT_RUN = "valgrind"  # kind of failure where nothing could run, see `mlgo.evaluate.programs`
 _MIN_RANKED = 3  # fewest figures with a rank correlation; of two it could only be 1 or -1
@@ -181,31 +185,19 @@ _SETTINGS = ("task", "compiler_sha256", "target", "compile")
 
 
 @dataclass(frozen=True)
-class RankCorrelation:
-    """How far figures agree on an order.
-
-    Attributes:
-        by_pair: Spearman's coefficient, -1 to 1, by pair of figures; see `spearman`.
-    """
-
-    scope: str
-    number: int
-    by_pair: Mapping[tuple[str, str], float | None]
-
-
-@dataclass(frozen=True)
 class Programs:
     """What running the programs showed.
 
     Attributes:
         rows: each contender over all programs, then on each of them; measures are the `EXECUTED`.
-        correlations: of the contenders of each program, by `PAIRS`; the mean first.
+        correlations: name of each ``program``, number of its ``contenders``, and how far figures agree on their order,
+            by the keys of `PAIRS`, see `spearman`; the mean first.
         wrong: programs that printed something else or failed, with the contender and the reason.
         not_run: why none ran; empty if they did.
     """
 
     rows: Sequence[ComparisonRow]
-    correlations: Sequence[RankCorrelation]
+    correlations: Sequence[RowView]
     wrong: Sequence[tuple[str, str, str]]
     measured: ScoreMatrix
     not_run: str = ""
@@ -238,11 +230,13 @@ def read_programs(path: Path) -> Programs:
     offsets = {name: measures.MEASURES[name].offset if name in measures.MEASURES else 0.0 for name in EXECUTED}
     measured = score_matrix(with_baseline(others, plain, _RUN_KEY, EXECUTED), _RUN_KEY, offsets, _RUN_KEY)
     correlations = [_correlation(program, [row for row in rows if row["program"] == program]) for program in programs]
-    known = {pair: [rank for one in correlations if (rank := one.by_pair[pair]) is not None] for pair in PAIRS}
-    mean = {pair: float(np.mean(ranks)) if ranks else None for pair, ranks in known.items()}
+    mean: Row = {"program": "mean", "contenders": max(one["contenders"] for one in correlations)}
+    for pair in PAIRS:
+        ranks = [one[pair] for one in correlations if one[pair] is not None]
+        mean[pair] = float(np.mean(ranks)) if ranks else None
     return Programs(
         [row for by in (whole, _one_by_one) for row in compare(measured, by, POINTS_ONLY, together=False, split=ALL)],
-        [RankCorrelation("mean", max(one.number for one in correlations), mean), *correlations],
+        [mean, *correlations],
         [
             (row["program"], row["contender"], row["message"] or "printed something else")
             for row in rows
@@ -280,7 +274,8 @@ def spearman(first: np.ndarray, second: np.ndarray) -> float | None:
     return float(spearmanr(first, second).statistic)
 
 
-def _correlation(program: str, rows: Sequence[RowView]) -> RankCorrelation:
-    known = [row for row in rows if row["instructions"] is not None and row[PAIRS[0][0]] is not None]
+def _correlation(program: str, rows: Sequence[RowView]) -> Row:
+    known = [row for row in rows if row["instructions"] is not None and row[_COSTS[0].name] is not None]
     columns = {name: np.array([row[name] for row in known], np.float64) for name in EXECUTED}
-    return RankCorrelation(program, len(known), {(a, b): spearman(columns[a], columns[b]) for a, b in PAIRS})
+    ranks = {pair: spearman(columns[a], columns[b]) for pair, (a, b) in PAIRS.items()}
+    return {"program": program, "contenders": len(known), **ranks}

@@ -20,11 +20,11 @@ from mlgo.report.figures import Series, Values, central_range, chart, style_of, 
 from mlgo.report.inputs import Facts
 from mlgo.report.metrics import write_csv
 from mlgo.report.pages import (
-    TONES,
     Column,
     RenderedPage,
     Style,
     Table,
+    card,
     count_column,
     coverage,
     gain_column,
@@ -40,10 +40,9 @@ _METRICS = ("geomean", "low", "high", "total", "better", "worse", "projects_bett
 _NUM_UNITS = 4000  # points that a figure holds, of all contenders together
 _MOST_VIABLE = 16  # candidates of a unit; units with more share a bar
 
-_SENTENCES: dict[Verdict, str] = {
-    "smaller": "scores lower, so better, than the built-in heuristic",
-    "larger": "scores higher, so worse, than the built-in heuristic",
-    "no difference shown": "no difference shown against the built-in heuristic",
+_DIRECTIONS: Mapping[Verdict, str] = {
+    "smaller": ": scores lower, so better, than the built-in heuristic",
+    "larger": ": scores higher, so worse, than the built-in heuristic",
 }
 
 
@@ -135,11 +134,7 @@ def render_choices(
         "choices.html.jinja",
         task=JIT_CSE,
         split=split,
-        cards=[
-            (TONES[row.by("score").verdict], _sentence(row), unit_record(row))
-            for row in claims(rows)
-            if row.split == split
-        ],
+        cards=[(*card(row, "score", _DIRECTIONS), unit_record(row)) for row in claims(rows) if row.split == split],
         counts=counts,
         tables={
             name: _choice_table({row.name: unit_record(row) for row in rows if row.split == name})
@@ -181,11 +176,6 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
     return RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
-
-
-def _sentence(row: ComparisonRow) -> str:
-    one = row.by("score")
-    return f"{row.name}: {_SENTENCES.get(one.verdict, one.finding)}"
 
 
 def _interval(beside: Mapping[str, Any]) -> Gain:

@@ -2,31 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from operator import attrgetter
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import TIMINGS, read_table
+from mlgo.base.artifacts import TIMINGS, Row, read_table
 from mlgo.base.files import write_json, write_text
 from mlgo.report.pages import Column, Table, count_column, render, text_column
 
 _ORDER = ("heuristic", "echo", "never", "random")
-
-
-@dataclass(frozen=True)
-class CompileTime:
-    """Compile times of all modules under one advisor; ratios are to the heuristic's plain compile of the module."""
-
-    advisor: str
-    num_modules: int
-    median_seconds: float
-    p99_seconds: float
-    num_ratios: int
-    median_ratio: float | None
-    p99_ratio: float | None
 
 
 def read_timings(folder: Path) -> pa.Table:
@@ -38,8 +24,17 @@ def read_timings(folder: Path) -> pa.Table:
     )
 
 
-def compile_times(timings: pa.Table) -> list[CompileTime]:
-    """Summarise by advisor: references first, then policies by name."""
+def compile_times(timings: pa.Table) -> list[Row]:
+    """Summarise by advisor: references first, then policies by name.
+
+    Args:
+        timings: ``artifacts.TIMINGS``.
+
+    Returns:
+        ``{"advisor": ..., "num_modules": ..., "median_seconds": ..., "p99_seconds": ..., "num_ratios": ...,
+        "median_ratio": ..., "p99_ratio": ...}``; ratios are to the heuristic's plain compile of the same module, None
+        where there is none.
+    """
     seconds = defaultdict[str, dict[tuple[str, str], float]](dict)
     for row in timings.to_pylist():
         seconds[row["advisor"]][row["project"], row["module"]] = row["seconds"]
@@ -48,31 +43,31 @@ def compile_times(timings: pa.Table) -> list[CompileTime]:
     for advisor in [*(name for name in _ORDER if name in seconds), *sorted(seconds.keys() - set(_ORDER))]:
         times = seconds[advisor]
         ratios = [time / plain[key] for key, time in times.items() if plain.get(key, 0.0) > 0.0]
-        median, p99 = _summary(list(times.values()))
-        of_ratios = _summary(ratios) if ratios else (None, None)
-        found.append(CompileTime(advisor, len(times), median, p99, len(ratios), *of_ratios))
+        of_times = {"num_modules": len(times), **_summary("seconds", list(times.values()))}
+        of_ratios = {"num_ratios": len(ratios), **_summary("ratio", ratios)}
+        found.append({"advisor": advisor, **of_times, **of_ratios})
     return found
 
 
-def _summary(values: Sequence[float]) -> tuple[float, float]:
-    return float(np.median(values)), float(np.percentile(values, 99))
+def _summary(what: str, values: Sequence[float]) -> Row:
+    median, p99 = (float(np.median(values)), float(np.percentile(values, 99))) if values else (None, None)
+    return {f"median_{what}": median, f"p99_{what}": p99}
 
 
 def write_compile_times(folder: Path, timings: pa.Table) -> None:
     """Write ``compile_time.html`` and ``compile_time.json``."""
     times = compile_times(timings)
-    write_json(folder / "compile_time.json", {time.advisor: asdict(time) for time in times})
+    write_json(folder / "compile_time.json", {one["advisor"]: one for one in times})
 
     def column(title: str, name: str, digits: int) -> Column:
-        read = attrgetter(name)
-        return Column(title, lambda one, style: style.none if read(one) is None else f"{read(one):.{digits}f}")
+        return Column(title, lambda one, style: style.none if one[name] is None else f"{one[name]:.{digits}f}")
 
     columns = [
-        text_column("advisor", attrgetter("advisor")),
-        count_column("modules", attrgetter("num_modules")),
+        text_column("advisor", itemgetter("advisor")),
+        count_column("modules", itemgetter("num_modules")),
         column("median (s)", "median_seconds", 3),
         column("99th percentile (s)", "p99_seconds", 3),
-        count_column("modules with a ratio", attrgetter("num_ratios")),
+        count_column("modules with a ratio", itemgetter("num_ratios")),
         column("median ratio", "median_ratio", 2),
         column("99th percentile of the ratio", "p99_ratio", 2),
     ]

@@ -3,23 +3,20 @@
 import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
-from mlgo.base.config import judged_split
 from mlgo.base.names import LANGUAGE_TITLES
-from mlgo.compare.headline import SHIP_COLUMNS, main_learner
+from mlgo.compare.headline import main_learner
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Gain, by_project, gains
 from mlgo.compare.modules import policy_scores
-from mlgo.compare.programs import complete_programs, measured_programs
-from mlgo.compare.scores import Contender, ScoreMatrix
+from mlgo.compare.programs import complete_programs, contenders_of, measured_programs
+from mlgo.compare.scores import ScoreMatrix
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
-from mlgo.report.headline_page import bootstrap_of
+from mlgo.report.headline_page import bootstrap_of, read_evaluation
 from mlgo.report.pages import RenderedPage, Table, gain_column, table_page, text_column
 
 _SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.items()}}
@@ -42,38 +39,28 @@ class Difference:
 
 @dataclass(frozen=True)
 class Side:
-    """Tables of an evaluation, and whose policies of it count."""
+    """Linked files and modules under the policies of a learner."""
 
-    shipped: pa.Table
-    results: pa.Table
     learner: str
+    programs: ScoreMatrix
+    objects: ScoreMatrix
 
     @classmethod
-    def read(cls, data: Path, learner: str) -> "Side":
-        """Of a run; its main learner, if none is named."""
-        shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
-        results = read_table(data / "evaluation" / "results.parquet", RESULTS)
-        contenders = map(Contender.named, dict.fromkeys(shipped["contender"].to_pylist()))
-        return cls(shipped, results, learner or main_learner(list(contenders)))
+    def of(cls, shipped: pa.Table, results: pa.Table, learner: str) -> "Side":
+        """From ``artifacts.SHIPPED_SIZES`` and ``artifacts.RESULTS`` of a run; its main learner, if none is named."""
+        contenders = contenders_of(shipped)
+        learner = learner or main_learner(contenders)
+        policies = [one for one in contenders if one.learner == learner]
+        programs = complete_programs(measured_programs(shipped, policies))
+        return cls(learner, programs, policy_scores(results.filter(pc.field("policy") == learner)))
 
     @property
     def seeds(self) -> set[int]:
         """Seeds whose programs were measured."""
-        named = [Contender.named(name) for name in set(self.shipped["contender"].to_pylist())]
-        return {seed for one in named if one.learner == self.learner for seed in one.seeds}
-
-    def programs(self, seeds: Sequence[int]) -> ScoreMatrix:
-        """Linked files under its policies of some seeds."""
-        policies = [Contender.named(f"{self.learner}-s{seed}") for seed in seeds]
-        return complete_programs(measured_programs(self.shipped, policies))
-
-    def objects(self, seeds: Sequence[int]) -> ScoreMatrix:
-        """Modules under the same."""
-        chosen = (pc.field("policy") == self.learner) & pc.field("seed").isin(seeds)
-        return policy_scores(self.results.filter(chosen).sort_by("seed"))
+        return {seed for one in self.programs.contenders for seed in one.seeds}
 
 
-def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = "") -> list[Difference]:
+def compare_sides(first: Side, second: Side, bootstrap: Bootstrap) -> list[Difference]:
     """By how much one training gains more than another, in what ships and in objects."""
     seeds = sorted(first.seeds & second.seeds)
     if not seeds:
@@ -81,14 +68,13 @@ def compare_sides(first: Side, second: Side, bootstrap: Bootstrap, split: str = 
             f"no seed is common to both: {first.learner} has {sorted(first.seeds)}, {second.learner} "
             f"{sorted(second.seeds)}; evaluate policies of the same seeds"
         )
-    split = split or judged_split(first.shipped["split"].to_pylist())
+    names, others = ([f"{side.learner}-s{seed}" for seed in seeds] for side in (first, second))
+    split, size = first.programs.judged, measures.DEFAULT.name
+    programs = _paired(first.programs.only(names), second.programs.only(others), "total", split)
+    objects = _paired(first.objects.only(names), second.objects.only(others), size, split)
     return [
-        line
-        for asked, items, measure, of in (
-            ("what ships", "programs", "total", Side.programs),
-            ("objects", "modules", measures.DEFAULT.name, Side.objects),
-        )
-        for line in _lines(asked, items, _paired(of(first, seeds), of(second, seeds), measure, split), seeds, bootstrap)
+        *_lines("what ships", "programs", programs, seeds, bootstrap),
+        *_lines("objects", "modules", objects, seeds, bootstrap),
     ]
 
 
@@ -149,7 +135,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     """The table; the same as Markdown."""
     if args.against is None:
         raise ConfigError("mlgo report difference needs --against DIR, the folder of the results to compare with")
-    first, second = (Side.read(folder, args.learner or "") for folder in (args.data, args.against))
+    first, second = (Side.of(*read_evaluation(folder), args.learner or "") for folder in (args.data, args.against))
     found = compare_sides(first, second, bootstrap_of(args.preset))
     head = (
         f"First: {first.learner} of {args.data}. Second: {second.learner} of {args.against}. "

@@ -3,16 +3,10 @@
 import argparse
 from collections.abc import Sequence
 from functools import partial
+from operator import itemgetter
 
-from mlgo.compare.programs import (
-    EXECUTED,
-    PAIRS,
-    Programs,
-    RankCorrelation,
-    executed_gain,
-    find_programs,
-    read_programs,
-)
+from mlgo.base.artifacts import RowView
+from mlgo.compare.programs import EXECUTED, PAIRS, Programs, executed_gain, find_programs, read_programs
 from mlgo.compare.scores import ALL, ComparisonRow
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 
@@ -32,9 +26,9 @@ def program_table(rows: Sequence[ComparisonRow]) -> Table:
 def executed_tables(programs: Programs) -> dict[str, Table]:
     """Changes of all programs and of each; do the costs rank ways of compiling as what is executed does?"""
     ranks = [
-        text_column("program", lambda one: one.scope),
-        count_column("contenders", lambda one: one.number),
-        *(Column(f"{EXECUTED[a]} and {EXECUTED[b]}", partial(_rank, pair=(a, b))) for a, b in PAIRS),
+        text_column("program", itemgetter("program")),
+        count_column("contenders", itemgetter("contenders")),
+        *(Column(f"{EXECUTED[a]} and {EXECUTED[b]}", partial(_rank, pair=pair)) for pair, (a, b) in PAIRS.items()),
     ]
     return {
         "together": program_table([row for row in programs.rows if row.scope == ALL]),
@@ -43,8 +37,8 @@ def executed_tables(programs: Programs) -> dict[str, Table]:
     }
 
 
-def _rank(one: RankCorrelation, style: Style, pair: tuple[str, str]) -> str:
-    return style.rank(one.by_pair[pair])
+def _rank(one: RowView, style: Style, pair: str) -> str:
+    return style.rank(one[pair])
 
 
 def show(args: argparse.Namespace) -> RenderedPage:
@@ -60,14 +54,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     ]
     record = {
         "comparisons": [record for row in found.rows for record in row.records()],
-        "rank_correlations": [
-            {
-                "program": one.scope,
-                "contenders": one.number,
-                **{f"{a}_{b}": rank for (a, b), rank in one.by_pair.items()},
-            }
-            for one in found.correlations
-        ],
+        "rank_correlations": found.correlations,
         "wrong": found.wrong,
     }
     page = render("programs.md.jinja", **tables)

@@ -156,12 +156,7 @@ def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
                 legendgroup=split,
                 showlegend=i == 0,
                 marker={"color": _SPLIT_COLOURS[split]},
-                error_x={
-                    **_error_bars([gain for _, gain, _ in shown]),
-                    "color": "#808080",
-                    "thickness": 1.5,
-                    "width": 3,
-                },
+                error_x=_error_bars([gain for _, gain, _ in shown], color="#808080", thickness=1.5, width=3),
                 text=[note for _, _, note in shown],
                 textposition="none",
                 hovertemplate="%{y}: %{x:+.2f} %<br>%{text}<extra>" + split + "</extra>",

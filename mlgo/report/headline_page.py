@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
 from mlgo.base.config import judged_split, read_settings
 from mlgo.base.files import read_json
@@ -37,10 +39,15 @@ class HeadlineTable(NamedTuple):
         return f"{' '.join(self.sentences)}\n\n{answers.markdown()}\n\n{notes}\n"
 
 
+def read_evaluation(data: Path) -> tuple[pa.Table, pa.Table]:
+    """Tables of an evaluation: `SHIP_COLUMNS` of ``artifacts.SHIPPED_SIZES``, and ``artifacts.RESULTS``."""
+    shipped = read_table(data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
+    return shipped, read_table(data / "evaluation" / "results.parquet", RESULTS)
+
+
 def show(args: argparse.Namespace) -> RenderedPage:
     """Verdict, table and notes; the same as Markdown."""
-    shipped = read_table(args.data / "evaluation" / "shipped.parquet", SHIPPED_SIZES, list(SHIP_COLUMNS))
-    results, ran = read_table(args.data / "evaluation" / "results.parquet", RESULTS), find_programs(args.data)
+    (shipped, results), ran = read_evaluation(args.data), find_programs(args.data)
     programs = read_programs(ran) if ran.exists() else None
     truth = headline(shipped, results, programs, bootstrap_of(args.preset), args.learner or "")
     table = headline_table(truth, level_of(args.data))
@@ -57,8 +64,8 @@ def show_overview(args: argparse.Namespace) -> RenderedPage:
     judged = found[split]
     ships = found.get("truth") and (args.data / "evaluation" / "shipped.parquet").exists()
     lines = [show(args).text, ""] if ships else []
-    policies = {name: PolicyName.of(name).learner for name in filter(PolicyName.find, judged)}
-    means = {name: f"{learner}-mean" for name, learner in policies.items()}  # over the seeds, where there are several
+    # Over the seeds, where there are several.
+    means = {name: f"{PolicyName.of(name).learner}-mean" for name in filter(PolicyName.find, judged)}
     for name in dict.fromkeys(mean if mean in judged else name for name, mean in means.items()):
         lines += [
             f"{name}, {title.format(split=split)}: {summarise(judged[f'{name}{PARTS[part]}'], measure)}"

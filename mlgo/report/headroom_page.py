@@ -14,7 +14,8 @@ from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
 from mlgo.compare.modules import with_contenders
-from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, compare, score_matrix, with_baseline
+from mlgo.compare.programs import contenders_of
+from mlgo.compare.scores import ALL, BEST, ComparisonRow, compare, score_matrix, with_baseline
 from mlgo.errors import ArtifactError
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.pages import RenderedPage, Table, count_column, gain_column, render, text_column
@@ -73,8 +74,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     modules, linked = data / "headroom" / "headroom.parquet", data / "evaluation" / "shipped.parquet"
     if not modules.exists() and linked.exists():
         shipped = read_table(linked, SHIPPED_SIZES)
-        contenders = map(Contender.named, shipped["contender"].unique().to_pylist())
-        ships = compare_shipped(shipped, [one for one in contenders if one.is_policy], POINTS_ONLY)
+        ships = compare_shipped(shipped, [one for one in contenders_of(shipped) if one.is_policy], POINTS_ONLY)
         if ships.parts:
             head = "Totals of linked files; share = (heuristic - policy) / (heuristic - best known)."
             return _page([head, ships.shares.aligned()], ships.parts)

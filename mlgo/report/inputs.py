@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -24,22 +23,16 @@ Facts = dict[str, str]
 """Values by dotted name, as text."""
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """Everything the page says about the corpus; ``shared``: bodies and instructions by ``"train/test"`` and so on."""
-
-    splits: Table
-    projects: Table
-    skipped: list[tuple[str, int]]
-    shared: dict[str, tuple[int, int]]
-
-
-def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
-    """Count modules.
+def describe_corpus(modules: pa.Table, summary: Any) -> Row:
+    """Everything the page says about the corpus.
 
     Args:
         modules: ``artifacts.MODULES``.
         summary: ``corpus/summary.json``.
+
+    Returns:
+        The tables ``splits`` and ``projects``; number of modules left out by reason, ``skipped``; and bodies and
+        instructions that two splits have in common, ``shared``, by ``"train/test"`` and so on.
     """
     try:
         counts = summary["bodies_shared_between_splits"]
@@ -58,12 +51,12 @@ def describe_corpus(modules: pa.Table, summary: Any) -> Corpus:
     of_projects = ("project", "split", "modules", "in C", "in C++", "left out", "instructions")
     shares = Column("in shared functions", lambda row, style: style.share(row["shared"]))
     licence = text_column("licence", itemgetter("licence"), wrap=True)
-    return Corpus(
-        Table([*map(_column, of_splits), shares], splits),
-        Table([*map(_column, of_projects), shares, licence], projects),
-        sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
-        shared,
-    )
+    return {
+        "splits": Table([*map(_column, of_splits), shares], splits),
+        "projects": Table([*map(_column, of_projects), shares, licence], projects),
+        "skipped": sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
+        "shared": shared,
+    }
 
 
 def _column(title: str) -> Column:
@@ -90,22 +83,19 @@ def _counts(modules: pa.Table) -> Row:
     }
 
 
-@dataclass(frozen=True)
-class SelfTest:
-    """Does echoing the heuristic change nothing, over all modules; which differ, and why."""
+def read_self_test(summary: Any) -> Row | None:
+    """Does echoing the heuristic change nothing, by ``baseline/summary.json``?
 
-    num_modules: int
-    num_passed: int
-    differing: list[tuple[str, str]]
-
-
-def read_self_test(summary: Any) -> SelfTest | None:
-    """Take the outcome from ``baseline/summary.json``; None where the task has no such test."""
+    Returns:
+        ``num_modules`` and ``num_passed``, and modules that are ``differing``, each with its cause; None where the task
+        has no such test.
+    """
     try:
         if summary["self_test_passed"] is None:
             return None
         differing = [(item["module"], without_folders(item["cause"])) for item in summary["self_test_failed"]]
-        return SelfTest(int(summary["modules"]), int(summary["self_test_passed"]), differing)
+        counts = {"num_modules": int(summary["modules"]), "num_passed": int(summary["self_test_passed"])}
+        return {**counts, "differing": differing}
     except (KeyError, TypeError, ValueError) as error:
         raise ArtifactError("the baseline summary tells no self-test; run the baseline stage again") from error
 

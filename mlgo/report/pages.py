@@ -1,6 +1,6 @@
 """What pages are made of: formats of numbers, tables with one definition for HTML, terminal and Markdown, templates."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict
-
-TONES: dict[Verdict, str] = {"smaller": "good", "larger": "bad", "no difference shown": "plain", "no verdict": "plain"}
-"""How cards look, by what may be said."""
+from mlgo.compare.scores import ComparisonRow
 
 _FOLDER = Path(__file__).parent
 _MINUS = "\N{MINUS SIGN}"
@@ -151,31 +149,25 @@ class Table:
 
     def aligned(self) -> str:
         """For a terminal: columns aligned."""
-        return aligned([[column.title for column in self.columns], *self.cells(PLAIN)])
+        rows = [self._titles, *self.cells(PLAIN)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
+        return "\n".join("  ".join(row).rstrip() for row in padded)
 
     def markdown(self) -> str:
         """For Markdown."""
-        return markdown([[column.title for column in self.columns], *self.cells(PLAIN)])
+        rows = [self._titles, ["---"] * len(self.columns), *self.cells(PLAIN)]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+    @property
+    def _titles(self) -> list[str]:
+        return [column.title for column in self.columns]
 
 
 def table_page(table: Table, note: str, record: Any, head: str = "") -> RenderedPage:
     """A page of one table, with a note beneath it; the same as Markdown."""
     text, page = ("\n\n".join(filter(None, [head, one, note])) for one in (table.aligned(), table.markdown()))
     return RenderedPage(text, record, f"{page}\n")
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text for a terminal: columns aligned; all rows have as many cells."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-
-
-def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of text for Markdown; the first is the head."""
-    head, *body = rows
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ["---"] * len(head), *body])
 
 
 Of = Callable[[Any], Comparison]
@@ -231,6 +223,20 @@ def worst_columns(of: Of) -> list[Column]:
         Column("over 0.5 % more", lambda row, style: style.much_larger(of(row))),
         Column("worst project", lambda row, style: style.change(of(row).worst_project), left=True),
     ]
+
+
+def card(row: ComparisonRow, measure: str, directions: Mapping[Verdict, str]) -> tuple[str, str]:
+    """How the card of a policy looks, and the verdict in words; `Comparison.verdict` says when a direction is named.
+
+    Args:
+        directions: what follows the policy's name if it is ``"smaller"``, and if it is ``"larger"``.
+    """
+    one = row.by(measure)
+    if one.verdict == "no verdict":
+        return "plain", f"{row.name}: {one.finding}"
+    if one.verdict == "no difference shown":
+        return "plain", f"{row.name}: no difference shown against the built-in heuristic"
+    return {"smaller": "good", "larger": "bad"}[one.verdict], f"{row.name}{directions[one.verdict]}"
 
 
 def coverage(bootstrap: Bootstrap) -> str:

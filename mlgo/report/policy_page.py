@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
@@ -18,7 +17,14 @@ from mlgo.objects.measures import get_measure
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.inputs import Facts
 from mlgo.report.pages import text_column
-from mlgo.report.render import ComparedPolicies, card, comparison_table, distribution, project_bars, project_table
+from mlgo.report.render import (
+    ComparedPolicies,
+    comparison_table,
+    distribution,
+    module_card,
+    project_bars,
+    project_table,
+)
 from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
 
@@ -28,16 +34,18 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 
     Modules are searched by themselves, so what they save is added up. That is exact where each program is one module.
 
+    Args:
+        course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
+        shipped: ``artifacts.SHIPPED_SIZES``.
+
     Returns:
         Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
         [num_steps]. Empty where nothing was searched or measured.
     """
     measured = measured_programs(shipped, [Contender.named(policy)])
-    if not course.num_rows or not measured.keys:
-        return np.empty(0, np.int64), np.empty(0)
-    totals, baseline = measured.scores["total"][0], measured.baseline["total"]
-    both = np.isfinite(totals) & np.isfinite(baseline)
-    if not both.any():
+    totals, baseline = measured.scores["total"], measured.baseline["total"]
+    both = np.all(np.isfinite(totals) & np.isfinite(baseline), axis=0)
+    if not course.num_rows or not both.any():
         return np.empty(0, np.int64), np.empty(0)
     steps = defaultdict[int, int](int)
     before: dict[tuple[str, str], int] = {}
@@ -47,33 +55,24 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
         before[key] = row["total"]
     counts = np.array(sorted(steps), np.int64)
     saved = np.cumsum([steps[count] for count in counts.tolist()])
-    return counts, 1.0 - (totals[both].sum() - saved) / baseline[both].sum()
-
-
-@dataclass(frozen=True)
-class PolicyPage(ComparedPolicies):
-    """A policy on some projects."""
-
-    policy: str
-    known: tuple[np.ndarray, np.ndarray]
+    return counts, 1.0 - (totals[:, both].sum() - saved) / baseline[both].sum()
 
 
 def compare_policy(
-    policy: str, task: str, values: Settings, results: pa.Table, shipped: pa.Table, course: pa.Table, measurement: Facts
-) -> PolicyPage:
+    task: str, values: Settings, results: pa.Table, shipped: pa.Table, measurement: Facts
+) -> ComparedPolicies:
     """Compare a policy with the heuristic.
 
     Args:
         values: tell what is minimised, and how intervals are made.
         results: ``artifacts.RESULTS``.
         shipped: ``artifacts.SHIPPED_SIZES``.
-        course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
     """
     modules, bootstrap = policy_scores(results), Bootstrap.of(values)
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
-    return PolicyPage(
+    return ComparedPolicies(
         task=task,
         measure=values.value("compile.objective"),
         modules=modules,
@@ -82,13 +81,17 @@ def compare_policy(
         truth=headline(shipped, results, None, bootstrap, split=split) if linked else None,
         bootstrap=bootstrap,
         measurement=measurement,
-        policy=policy,
-        known=known_gains(course, shipped, policy),
     )
 
 
-def render_policy_page(page: PolicyPage, facts: Mapping[str, Facts]) -> str:
-    """The page as HTML, self-contained: the same inputs give the same bytes."""
+def render_policy_page(
+    page: ComparedPolicies, policy: str, known: tuple[np.ndarray, np.ndarray], facts: Mapping[str, Facts]
+) -> str:
+    """The page as HTML, self-contained: the same inputs give the same bytes.
+
+    Args:
+        known: as of `known_gains`.
+    """
     modules, main = page.modules, get_measure(page.measure)
     split = modules.splits[0]
     rows = compare(modules, by_language, page.bootstrap)
@@ -99,16 +102,16 @@ def render_policy_page(page: PolicyPage, facts: Mapping[str, Facts]) -> str:
     return page.render(
         "policy_page.html.jinja",
         split,
-        policy=page.policy,
+        policy=policy,
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
-        whole=card(whole, main),
+        whole=module_card(whole, main),
         shipped=[row.by("total") for row in totals if row.by("total").num_compared],
         parts=comparison_table([scope], rows, page.measures),
         by_project=project_table([], by_project, page.measures),
         facts=facts,
         figures=to_html(
             {
-                "search": _known(*page.known),
+                "search": _known(*known),
                 "distribution": distribution(modules, main, split),
                 "projects": project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
             }

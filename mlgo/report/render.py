@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from mlgo.base.artifacts import RowView
 from mlgo.base.seeding import sample
 from mlgo.compare.headline import Headline
-from mlgo.compare.inference import Bootstrap, Comparison
+from mlgo.compare.inference import Bootstrap, Comparison, Verdict
 from mlgo.compare.modules import SCOPES, failures, ratios, standouts
 from mlgo.compare.programs import Programs
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
@@ -24,13 +24,13 @@ from mlgo.policy.importance import Importance
 from mlgo.report.executed_page import executed_tables
 from mlgo.report.figures import LOG_TICKS, Bar, Series, central_range, chart, panels, to_html
 from mlgo.report.headline_page import headline_table
-from mlgo.report.inputs import Corpus, Facts, SelfTest
+from mlgo.report.inputs import Facts
 from mlgo.report.pages import (
     HTML,
-    TONES,
     Column,
     Of,
     Table,
+    card,
     count_column,
     coverage,
     gain_column,
@@ -80,13 +80,11 @@ class ComparedPolicies:
         level = self.measurement.get("compile.optimization", "")
         return render(
             template,
+            report=self,
             task=task,
             measure=main,
-            measures=self.measures,
             words=main.words,
             coverage=coverage(self.bootstrap),
-            ships=self.ships,
-            seen=self.seen,
             headline=self.truth and headline_table(self.truth, level, HTML),
             standouts={
                 name: [
@@ -96,8 +94,6 @@ class ComparedPolicies:
                 for name in self.modules.policies
             },
             failures=[{**row, "message": without_folders(row["message"])} for row in failures(self.modules)],
-            bootstrap=self.bootstrap,
-            measurement=self.measurement,
             **values,
         )
 
@@ -110,7 +106,8 @@ class Report(ComparedPolicies):
         functions: costs of the judged functions; None for measures that are no sums over functions.
         function_rows: comparisons by function, with those by module; empty likewise.
         programs: what running programs showed; None where they did not run under these policies.
-        self_test: does echoing the heuristic change nothing; None where the compiler does not tell its decisions.
+        corpus: see `describe_corpus`.
+        self_test: see `read_self_test`; None where the compiler does not tell its decisions.
     """
 
     rows: Sequence[ComparisonRow]
@@ -118,8 +115,8 @@ class Report(ComparedPolicies):
     functions: ScoreMatrix | None
     function_rows: Sequence[tuple[ComparisonRow, ComparisonRow]]
     programs: Programs | None
-    corpus: Corpus
-    self_test: SelfTest | None
+    corpus: RowView
+    self_test: RowView | None
     curves: Sequence[Curve]
     training_failures: Sequence[RowView]
     importances: Mapping[str, Sequence[Importance]]
@@ -127,16 +124,13 @@ class Report(ComparedPolicies):
     hashes: Facts
 
 
-def card(row: ComparisonRow, measure: Measure) -> tuple[str, str, Comparison]:
-    """The verdict on a policy: how it looks, and in words; a direction is named only as `Comparison.verdict` allows."""
-    one = row.by(measure.name)
-    sentences = {
-        "no verdict": f"{row.name}: {one.finding}",
-        "no difference shown": f"{row.name}: {one.verdict} against the built-in heuristic",
-        "smaller": f"{row.name} makes {measure.words.smaller} than the built-in heuristic does",
-        "larger": f"{row.name} makes {measure.words.larger} than the built-in heuristic does",
+def module_card(row: ComparisonRow, measure: Measure) -> tuple[str, str, Comparison]:
+    """The `card` of a policy, and its comparison on modules."""
+    directions: dict[Verdict, str] = {
+        "smaller": f" makes {measure.words.smaller} than the built-in heuristic does",
+        "larger": f" makes {measure.words.larger} than the built-in heuristic does",
     }
-    return TONES[one.verdict], sentences[one.verdict], one
+    return *card(row, measure.name, directions), row.by(measure.name)
 
 
 def render_page(report: Report) -> str:
@@ -154,9 +148,8 @@ def render_page(report: Report) -> str:
     return report.render(
         "page.html.jinja",
         modules.judged,
-        report=report,
         inlining=task.actions.yes_or_no,
-        cards=[card(row, main) for row in claims(whole) if row.split == modules.judged],
+        cards=[module_card(row, main) for row in claims(whole) if row.split == modules.judged],
         judged=modules.judged,
         judged_projects=[project for project, _ in modules.by_project(modules.judged)],
         imitated="the heuristic" if task.references.is_heuristic else task.references.traced,

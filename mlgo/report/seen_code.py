@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from mlgo.base.artifacts import Row, RowView
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.programs import measured_programs, shipped_totals
-from mlgo.compare.scores import SPLITS, ComparisonRow, Contender
+from mlgo.compare.scores import SPLITS, ComparisonRow, Contender, item_keys
 from mlgo.corpus.seen import BINDINGS, EXACT, KINDS, NEAR, STANDARD, UNSEEN, seen_share
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.metrics import shipped_metrics
-from mlgo.report.pages import Table, count_column, gain_column, gain_columns, text_column, verdict_columns
+from mlgo.report.pages import PLAIN, Table, count_column, gain_column, gain_columns, text_column, verdict_columns
 
 REST = "rest"
 """What is of no function that the source has: constants, padding, stubs, and what unwind entries have in common."""
@@ -92,13 +92,6 @@ def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindByte
     return rows
 
 
-def unlike_trained(shipped: pa.Table) -> pa.Table:
-    """Rows of ``artifacts.SHIPPED_SIZES`` of programs of whose own code training has seen at most `MOST_SEEN`."""
-    few = {key for key, share in seen_by_program(shipped).items() if share <= MOST_SEEN}
-    keys = zip(shipped["project"].to_pylist(), shipped["program"].to_pylist(), strict=True)
-    return shipped.filter(pa.array([key in few for key in keys], pa.bool_()))
-
-
 TITLES = {
     UNSEEN: "the project's own code, not seen",
     NEAR: "its own code, seen nearly",
@@ -128,7 +121,7 @@ class Seen:
                 *([text_column("split", lambda row: row.split)] if several else []),
                 text_column("functions of", lambda row: TITLES[row.kind]),
                 count_column("under the heuristic (bytes)", lambda row: row.baseline),
-                text_column("share", lambda row: _percent(row.share)),
+                text_column("share", lambda row: PLAIN.share(row.share)),
                 count_column("under the policy (bytes)", lambda row: row.under_policy),
                 gain_column("part of the whole gain", lambda row: row.gain),
             ],
@@ -159,7 +152,7 @@ class Seen:
             [
                 text_column("project", lambda one: one[0][0]),
                 text_column("program", lambda one: one[0][1]),
-                text_column("seen of its own code", lambda one: _percent(one[1])),
+                text_column("seen of its own code", lambda one: PLAIN.share(one[1])),
             ],
             list(self.programs.items()),
         )
@@ -167,7 +160,7 @@ class Seen:
     @property
     def most(self) -> str:
         """Share up to which a program counts as unlike what was trained on."""
-        return _percent(MOST_SEEN)
+        return PLAIN.share(MOST_SEEN)
 
     def metrics(self) -> Row:
         """All of it as plain values, for JSON."""
@@ -185,10 +178,8 @@ def compare_seen(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bo
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    few = unlike_trained(shipped)
-    unlike = shipped_totals(measured_programs(few, policies), bootstrap) if few.num_rows else []
-    return Seen(kind_rows(shipped, policies), seen_by_program(shipped), unlike)
-
-
-def _percent(share: float) -> str:
-    return f"{100.0 * share:.1f} %"
+    programs = seen_by_program(shipped)
+    few = pa.array(["/".join(key) for key, share in programs.items() if share <= MOST_SEEN], pa.string())
+    rows = shipped.filter(pc.is_in(item_keys(shipped, ("project", "program")), few))
+    unlike = shipped_totals(measured_programs(rows, policies), bootstrap) if rows.num_rows else []
+    return Seen(kind_rows(shipped, policies), programs, unlike)

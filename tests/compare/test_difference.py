@@ -26,7 +26,7 @@ def side(texts, plain=PROGRAMS, results=None):
             rows += shipped_rows(project, "app", f"es-s{seed}", text)
     sizes = results or dict.fromkeys(texts, 950)
     modules = [result(f"es-s{seed}", "c", size, 0) for seed, size in sizes.items()]
-    return Side(pa.Table.from_pylist(rows, SHIPPED_SIZES), pa.Table.from_pylist(modules, RESULTS), "es")
+    return Side.of(pa.Table.from_pylist(rows, SHIPPED_SIZES), pa.Table.from_pylist(modules, RESULTS), "es")
 
 
 def test_by_hand():

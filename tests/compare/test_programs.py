@@ -181,11 +181,11 @@ def test_gains_by_hand(read):
 
 def test_rank_correlations_by_hand(read):
     mean, a, b = read(ROWS).correlations
-    assert (a.scope, a.number, *a.by_pair.values()) == ("a", 3, 1.0, 1.0)
+    assert tuple(a.values()) == ("a", 3, 1.0, 1.0)
     # Ranks of b: costs 1.5 1.5 3, instructions 2.5 2.5 1: exactly the other way round. Accesses 2 1 3: 0.5 * sqrt(3).
-    assert b.by_pair["spill_cost", "instructions"] == pytest.approx(-1.0)
-    assert b.by_pair["spill_cost", "accesses"] == pytest.approx(0.5 * 3**0.5)
-    assert (mean.scope, mean.by_pair["spill_cost", "instructions"]) == ("mean", pytest.approx(0.0))
+    assert b["spill_cost_instructions"] == pytest.approx(-1.0)
+    assert b["spill_cost_accesses"] == pytest.approx(0.5 * 3**0.5)
+    assert (mean["program"], mean["spill_cost_instructions"]) == ("mean", pytest.approx(0.0))
 
 
 def test_what_went_wrong_is_named(read):
@@ -193,7 +193,7 @@ def test_what_went_wrong_is_named(read):
     programs = read([*ROWS[:4], {**ROWS[4], "right": False}, broken])
     assert programs.wrong == [("b", "good", "printed something else"), ("b", "bad", "ended by signal 11")]
     assert executed_gain(next(row for row in programs.rows if row.name == "bad"), "instructions") is None
-    assert programs.correlations[2].by_pair["spill_cost", "instructions"] is None  # two contenders are too few
+    assert programs.correlations[2]["spill_cost_instructions"] is None  # two contenders are too few
 
 
 def test_without_the_heuristic(read):

@@ -7,7 +7,7 @@ from mlgo.base.artifacts import SHIPPED_SIZES
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.scores import Contender
 from mlgo.report.pages import HTML
-from mlgo.report.seen_code import bytes_of_kinds, compare_seen, kind_rows, seen_by_program, unlike_trained
+from mlgo.report.seen_code import bytes_of_kinds, compare_seen, kind_rows, seen_by_program
 from tests.compare.conftest import shipped_rows
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -59,7 +59,8 @@ def test_bytes_of_a_file_add_up_to_its_total(shipped):
 
 def test_shares_of_programs(shipped):
     assert seen_by_program(shipped) == {("a", "old"): 660 / 990, ("b", "new"): 0.0}
-    assert set(unlike_trained(shipped)["program"].to_pylist()) == {"new"}
+    (unlike,) = compare_seen(shipped, [ES], BOOTSTRAP).unlike
+    assert (unlike.by("total").num_compared, unlike.by("total").baseline_sum) == (1, 3_200)  # new
 
 
 def test_parts_add_up_to_the_whole_gain(shipped):

@@ -5,18 +5,7 @@ import pytest
 from mlgo.compare.inference import Gain
 from mlgo.host.process import without_folders
 from mlgo.report.inputs import flatten
-from mlgo.report.pages import (
-    HTML,
-    PLAIN,
-    Column,
-    Table,
-    aligned,
-    count_column,
-    gain_column,
-    markdown,
-    render,
-    text_column,
-)
+from mlgo.report.pages import HTML, PLAIN, Column, Table, count_column, gain_column, render, text_column
 
 
 @pytest.mark.parametrize(
@@ -100,8 +89,6 @@ def test_a_table_is_defined_once():
         "| --- | --- | --- | --- |",
         "| es | +1.25 % | 1,200 | 1,200 / 7 |",
     ]
-    assert aligned([["a", "bb"], ["ccc", "d"]]) == "a    bb\nccc  d"
-    assert markdown([["a"], ["b"]]) == "| a |\n| --- |\n| b |"
 
 
 def test_words_of_a_table_are_escaped():
