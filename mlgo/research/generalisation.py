@@ -2,15 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import groupby, product
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.base.artifacts import GENERALISATION, Row, read_provenance, read_table
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_json
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
@@ -33,34 +33,19 @@ from mlgo.report.pages import (
 )
 
 _TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
+_EVALUATIONS = "evaluations of one training"
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """What was gained by what was learnt from (the contender), and what was tested on (the scope), line by line."""
+def read_matrices(path: Path, split: str | None, measure: str) -> dict[str, list[ComparisonRow]]:
+    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too.
 
-    title: str
-    rows: tuple[ComparisonRow, ...]
+    Args:
+        path: ``artifacts.GENERALISATION``.
 
-    @property
-    def lines(self) -> list[list[ComparisonRow]]:
-        """Cells by what was learnt from; every line has the same columns."""
-        return [[row for row in self.rows if row.name == name] for name in dict.fromkeys(row.name for row in self.rows)]
-
-
-@dataclass(frozen=True)
-class SeedGroup:
-    """Policies that differ in their seed alone; ``evaluations`` of one training, mean over the seeds."""
-
-    compiler: str
-    train_set: str
-    languages: tuple[str, ...]
-    seeds: tuple[int, ...]
-    evaluations: float
-
-
-def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
-    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too."""
+    Returns:
+        Cells of each matrix by its title, line by line: what was learnt from is the contender, what was tested on the
+        scope. All lines have the same scopes.
+    """
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
     results = read_table(path, GENERALISATION)
@@ -73,7 +58,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     settings = EvaluateConfig.model_validate(origin["evaluate"])
     bootstrap = Bootstrap(settings.resamples, settings.confidence, origin["seed"])
 
-    def matrix(title: str, modules: pa.Table, row: str, column: str) -> Matrix:
+    def cells(title: str, modules: pa.Table, row: str, column: str) -> list[ComparisonRow]:
         found = []
         for trained, tested in product(_distinct(modules, row), _distinct(modules, column)):
             measured = _scores(_where(modules, **{row: trained, column: tested}), trained, measure)
@@ -86,7 +71,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
             scores, baseline = measured.scores[measure], measured.baseline[measure]
             one = compare_scores(scores, baseline, measured.projects, bootstrap, measured.keys)
             found.append(ComparisonRow(contender, split, tested, {measure: one}, claim=True))
-        return Matrix(title, tuple(corrected(found, lambda row: title)))
+        return corrected(found, lambda row: title)
 
     main = _distinct(results, "trained_with")[0]
     carried = _distinct(results.filter(pc.field("tested_with") != main), "train_set")
@@ -95,18 +80,22 @@ def read_matrices(path: Path, split: str | None, measure: str) -> list[Matrix]:
     results = pa.concat_tables([every, *(_where(results, language=language) for language in LANGUAGES)])
     at_home = _where(results, trained_with=main, tested_with=main)
     across = results.filter(pc.is_in(pc.field("train_set"), pa.array(carried, pa.string())))
-    return [
-        matrix(f"Languages, {main}", at_home, "train_set", "language"),
-        matrix(f"Projects, {main}", _where(at_home, language=ALL), "train_set", "project"),
-        *(
-            matrix(f"Compilers, {_TITLES[language]}", _where(across, language=language), "trained_with", "tested_with")
-            for language in _distinct(across, "language")
-        ),
-    ]
+    compared = {
+        f"Languages, {main}": (at_home, "train_set", "language"),
+        f"Projects, {main}": (_where(at_home, language=ALL), "train_set", "project"),
+    }
+    for language in _distinct(across, "language"):
+        compared[f"Compilers, {_TITLES[language]}"] = _where(across, language=language), "trained_with", "tested_with"
+    return {title: cells(title, *modules) for title, modules in compared.items()}
 
 
-def read_trainings(folder: Path) -> list[SeedGroup]:
-    """What the trainings behind ``results.parquet`` asked for, in the order of the run."""
+def read_trainings(folder: Path) -> list[Row]:
+    """What the trainings behind ``results.parquet`` asked for, in the order of the run; seeds of a learner together.
+
+    Returns:
+        ``{"compiler": ..., "train set": ..., "languages": ..., "seeds": ..., "evaluations of one training": ...}``; the
+        last is the mean over the seeds.
+    """
     by_learner: dict[str, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:
         by_learner.setdefault(PolicyName.of(part["policy"]).learner, {})[part["policy"]] = None
@@ -115,13 +104,13 @@ def read_trainings(folder: Path) -> list[SeedGroup]:
         origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
         counts = [count_evaluations(folder / "policies", policy) for policy in policies]
         trainings.append(
-            SeedGroup(
-                origins[0]["compiler"],
-                train_set_of(learner),
-                tuple(origins[0]["languages"]),
-                tuple(origin["seed"] for origin in origins),
-                sum(counts) / len(counts),
-            )
+            {
+                "compiler": origins[0]["compiler"],
+                "train set": train_set_of(learner),
+                "languages": ", ".join(origins[0]["languages"]),
+                "seeds": ", ".join(str(origin["seed"]) for origin in origins),
+                _EVALUATIONS: sum(counts) / len(counts),
+            }
         )
     return trainings
 
@@ -159,31 +148,25 @@ def show(args: argparse.Namespace) -> RenderedPage:
         count_column("modules", lambda row: row.by(measure).num_compared),
         *verdict_columns(lambda row: row.by(measure)),
     ]
-    text = "\n\n".join(f"{one.title}\n{Table(columns, one.rows).aligned()}" for one in matrices)
-    record = [{"title": one.title, "cells": [cell for row in one.rows for cell in row.records()]} for one in matrices]
+    text = "\n\n".join(f"{title}\n{Table(columns, cells).aligned()}" for title, cells in matrices.items())
+    record = [
+        {"title": title, "cells": [record for cell in cells for record in cell.records()]}
+        for title, cells in matrices.items()
+    ]
     page = ""
     if args.markdown:
-        trainings = Table(
-            [
-                text_column("compiler", lambda one: one.compiler),
-                text_column("train set", lambda one: one.train_set),
-                text_column("languages", lambda one: ", ".join(one.languages)),
-                text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
-                count_column("evaluations of one training", lambda one: one.evaluations),
-            ],
-            read_trainings(folder),
-        )
+        words = [text_column(title, itemgetter(title)) for title in ("compiler", "train set", "languages", "seeds")]
         page = render(
             "generalisation.md.jinja",
             measure=measure,
-            split=matrices[0].rows[0].split,
-            matrices={one.title: _square(one, measure) for one in matrices},
-            trainings=trainings,
+            split=next(cell.split for cells in matrices.values() for cell in cells),
+            matrices={title: _square(cells, measure) for title, cells in matrices.items()},
+            trainings=Table([*words, count_column(_EVALUATIONS, itemgetter(_EVALUATIONS))], read_trainings(folder)),
         )
     return RenderedPage(text, record, page)
 
 
-def _square(matrix: Matrix, measure: str) -> Table:
+def _square(cells: Sequence[ComparisonRow], measure: str) -> Table:
     """A matrix as it is, each cell in two lines."""
 
     def cell(line: Sequence[ComparisonRow], number: int) -> str:
@@ -192,11 +175,6 @@ def _square(matrix: Matrix, measure: str) -> Table:
         projects = f"{one.projects.smaller} : {one.projects.larger} of {one.num_projects}"
         return f"{PLAIN.gain(one.geomean)}<br>{projects}, {one.finding}{p}"
 
-    tested = [row.scope for row in matrix.lines[0]]
-    return Table(
-        [
-            text_column("trained \\ tested", lambda line: line[0].name),
-            *(text_column(name, partial(cell, number=i)) for i, name in enumerate(tested)),
-        ],
-        matrix.lines,
-    )
+    lines = [list(line) for _, line in groupby(cells, attrgetter("name"))]
+    tested = [text_column(row.scope, partial(cell, number=i)) for i, row in enumerate(lines[0])]
+    return Table([text_column("trained \\ tested", lambda line: line[0].name), *tested], lines)

@@ -41,15 +41,11 @@ def show_budgets(args: argparse.Namespace) -> RenderedPage:
     found = budget_curves(read_curves(folder, names))
     if not found:
         raise ArtifactError(f"{folder} holds no training that compiles; run: snakemake --cores all train")
-    known = [(one, {budget: one.within(budget) for budget in BUDGETS}) for one in found]
-    record = [
-        {
-            "learner": one.learner,
-            "seeds": one.seeds,
-            "gains": {budget: None if gains is None else gains.tolist() for budget, gains in within.items()},
-        }
-        for one, within in known
-    ]
+    record = []
+    for one in found:
+        within = {budget: one.within(budget) for budget in BUDGETS}
+        gains = {budget: None if some is None else some.tolist() for budget, some in within.items()}
+        record.append({"learner": one.learner, "seeds": one.seeds, "gains": gains})
     return table_page(budget_table(found), BUDGET_NOTE, record)
 
 

@@ -89,7 +89,8 @@ def expand(values: Values, trials: Sequence[Values] = ()) -> Sweep:
     """All trainings of the sweep that a configuration describes."""
     sweep = parse_config(values).sweep
     _check_sampler(sweep)
-    swept, name = (sweep.points, "sweep.points") if sweep.sampler == "grid" else (sweep.ranges, "sweep.ranges")
+    is_grid = sweep.sampler == "grid"
+    swept, name = (sweep.points, "sweep.points") if is_grid else (sweep.ranges, "sweep.ranges")
     points: dict[str, SweepTraining] = {}
     trainings: dict[str, SweepTraining] = {}
     homes: dict[str, Values] = {}
@@ -99,7 +100,7 @@ def expand(values: Values, trials: Sequence[Values] = ()) -> Sweep:
         for corner in _corners(sweep):
             config = _checked(base, corner)
             unread -= {key for one in _chain(values, config, task, corner, sweep.learners[0]) for key in one.settings}
-        for chosen in _grid(sweep) if sweep.sampler == "grid" else trials:
+        for chosen in _grid(sweep) if is_grid else trials:
             config = _checked(base, chosen)
             for learner in sweep.learners:
                 for one in _chain(values, config, task, chosen, learner):
@@ -113,14 +114,12 @@ def expand(values: Values, trials: Sequence[Values] = ()) -> Sweep:
         raise ConfigError(
             f"{name}: {', '.join(sorted(unread))} is read by none of sweep.learners ({', '.join(sweep.learners)})"
         )
-    if sweep.sampler == "tpe":
-        return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes, tuple(asked))
-    if len(points) * len(sweep.seeds) < 2:
+    if is_grid and len(points) * len(sweep.seeds) < 2:
         raise ConfigError(
             "the sweep holds one training, so there is nothing to compare; give sweep.points, sweep.learners, "
             "sweep.tasks or sweep.seeds more values, or lay a preset over the configuration (config/presets/sweep.yaml)"
         )
-    return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes)
+    return Sweep(tuple(sweep.seeds), tuple(points.values()), trainings, homes, () if is_grid else tuple(asked))
 
 
 def _laid_over(values: Values, sweep: SweepConfig) -> list[tuple[str, Values]]:

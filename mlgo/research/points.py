@@ -27,6 +27,8 @@ from mlgo.research.matrix import Sweep, SweepTraining
 SPLITS = ("validation", "test")
 """Splits that points are compared on where they have units, in the order in which they are shown."""
 
+State = Literal["complete", "pruned", "failed"]
+
 
 @dataclass(frozen=True)
 class Point:
@@ -50,7 +52,7 @@ class Point:
     best: bool = False
 
     @property
-    def state(self) -> Literal["complete", "pruned", "failed"]:
+    def state(self) -> State:
         """Whether all seeds have a result, or why not."""
         if not self.failures:
             return "complete"

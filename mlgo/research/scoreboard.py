@@ -91,8 +91,6 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
         rows, shipped = _module_rows(home, split, measure, bootstrap)
     else:
         rows = _unit_rows(home, task, split, bootstrap)
-    policies = dict.fromkeys(row.name for row in rows if len(row.contender.seeds) == 1)  # a policy has several rows
-    check_seeds(home / "policies" / policy for policy in policies)
     ships = {row.contender.learner: row.by("total") for row in shipped}
     by_learner: dict[str, list[ComparisonRow]] = {}
     for row in claims(rows):
@@ -138,9 +136,11 @@ def _unit_rows(folder: Path, task: str, split: str | None, bootstrap: Bootstrap)
 
 
 def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> ScoreboardEntry:
-    """What the rows of a learner over all its seeds say, scope by scope."""
-    learner, seeds = rows[0].contender.learner, next(row for row in rows if row.scope == ALL).contender.seeds
-    policies = [str(PolicyName(learner, seed)) for seed in sorted(seeds)]
+    """What the rows of a learner over all its seeds say, scope by scope, `ALL` first."""
+    learner, seeds = rows[0].contender.learner, sorted(rows[0].contender.seeds)
+    policies = [str(PolicyName(learner, seed)) for seed in seeds]
+    folder = data / HOMES[kind] / "policies"
+    check_seeds(folder / policy for policy in policies)
     costs = []
     for policy in policies:
         name, work = f"{PREFIXES[kind]}{policy}", data / "work"
@@ -151,10 +151,9 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
                 "results"
             )
         costs.append(read_cost(work, name))
-    folder = data / HOMES[kind] / "policies"
     return ScoreboardEntry(
         learner=learner,
-        seeds=tuple(sorted(seeds)),
+        seeds=tuple(seeds),
         weights=read_array(folder / policies[0] / "weights.npy").size,
         evaluations=float(np.mean([count_evaluations(folder, policy) for policy in policies])),
         compiles=float(np.mean([cost.compiles for cost in costs])),

@@ -11,25 +11,21 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mlgo.base.config import PruningConfig, RangeConfig
 from mlgo.base.files import read_json
 from mlgo.base.seeding import generator
-from mlgo.compare.inference import Bootstrap
+from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.trainings import read_curves
 from mlgo.errors import ConfigError
 from mlgo.research.matrix import Sweep, Values, expand
-from mlgo.research.points import Point, read_points
+from mlgo.research.points import Point, State, read_points
 
 _DIGITS = 4
 """Significant digits of a drawn number: enough for a setting, short enough for the name of a folder."""
-
-_NO_INTERVALS = Bootstrap(0, 0.95, 0)
-
-State = Literal["complete", "pruned", "failed"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +58,7 @@ def read_asked(folder: Path) -> list[dict[str, Any]]:
 def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Trial]:
     """What trials have come to, by the files of their trainings; ``folder`` is as of `read_points`."""
     sweep = expand(values, asked)
-    return trials_from_points(folder, asked, sweep, read_points(folder, sweep, _NO_INTERVALS))
+    return trials_from_points(folder, asked, sweep, read_points(folder, sweep, POINTS_ONLY))
 
 
 def trials_from_points(folder: Path, asked: Sequence[Values], sweep: Sweep, points: Sequence[Point]) -> list[Trial]:

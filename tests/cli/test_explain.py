@@ -5,8 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from mlgo.corpus.store import Module
-from mlgo.research.commands.explain import Departure, Explanation, Regression, _text
+from mlgo.research.commands.explain import Departure, Explanation, _text
 from tests.compare.conftest import make_world
 
 
@@ -51,8 +50,8 @@ def test_table():
         Departure(7, 2, 1, 0, 1.5, -12, "", {"callee_users": 3, "cost_estimate": -40}),
         Departure(3, 1, 0, 1, -0.25, None, "timeout", {"callee_users": 1, "cost_estimate": 5}),
     )
-    regression = Regression(Module("p", "m.c", "c", "test", ""), 1000, 1025)
-    title, summary, head, first, second = _text(Explanation(regression, 9, 3, flips, -20), "text_bytes").splitlines()
+    explanation = Explanation("p/m.c", 1000, 1025, 9, 3, -20, flips)
+    title, summary, head, first, second = _text(explanation, "text_bytes").splitlines()
     assert title == "p/m.c: text_bytes 1000 under the heuristic, 1025 under the policy (+2.50 %)"
     assert "3 of 9 questions" in summary
     assert "all at once -20 bytes" in summary

@@ -11,7 +11,7 @@ from mlgo.base.artifacts import GENERALISATION, write_rows
 from mlgo.base.config import load_config
 from mlgo.base.files import write_json, write_text
 from mlgo.errors import ArtifactError
-from mlgo.research.generalisation import SeedGroup, read_matrices, read_trainings
+from mlgo.research.generalisation import read_matrices, read_trainings
 from tests.compare.conftest import result_row
 from tests.conftest import REPOSITORY
 
@@ -61,24 +61,24 @@ def matrices(folder):
 
 
 def cell(matrix, trained, tested):
-    (found,) = [one for one in matrix.rows if (one.name, one.scope) == (trained, tested)]
+    (found,) = [one for one in matrix if (one.name, one.scope) == (trained, tested)]
     return found
 
 
 def test_what_the_matrices_show(matrices):
-    found = [(one.title, [[(c.name, c.scope) for c in line] for line in one.lines]) for one in matrices]
+    found = [(title, [(one.name, one.scope) for one in cells]) for title, cells in matrices.items()]
     assert found == [
-        (f"Languages, {NEW}", [[(a, b) for b in ("all", "c++", "c")] for a in ("both", "c")]),
-        (f"Projects, {NEW}", [[(a, b) for b in (*LIBRARIES, "app")] for a in ("both", "c")]),
+        (f"Languages, {NEW}", [(a, b) for a in ("both", "c") for b in ("all", "c++", "c")]),
+        (f"Projects, {NEW}", [(a, b) for a in ("both", "c") for b in (*LIBRARIES, "app")]),
         *(
-            (f"Compilers, {part}", [[(a, b) for b in (NEW, OLD)] for a in (NEW, OLD)])
+            (f"Compilers, {part}", [(a, b) for a in (NEW, OLD) for b in (NEW, OLD)])
             for part in ("all modules", "C++", "C")
         ),
     ]
 
 
 def test_gains_by_hand(matrices):
-    languages, projects, compilers, only_cpp, only_c = matrices
+    languages, projects, compilers, only_cpp, only_c = matrices.values()
     # Seed 0 shrinks six projects to 0.9 and one of two modules to 0.5, seed 1 none.
     both = cell(languages, "both", "all")
     assert both.by("text_bytes").geomean.value == pytest.approx(1 - (0.9**6 * 0.5) ** (1 / 14))
@@ -94,7 +94,7 @@ def test_gains_by_hand(matrices):
 
 
 def test_intervals_and_sign_tests_by_hand(matrices):
-    languages, _, compilers, *_ = matrices
+    languages, _, compilers, *_ = matrices.values()
     # All C projects change alike, so the interval is that of two drawn seeds: 0 or 10 % in a quarter of the cases each.
     both = cell(languages, "both", "c").by("text_bytes")
     assert (both.geomean.low, both.geomean.high) == (pytest.approx(0.0), pytest.approx(0.1))
@@ -117,16 +117,16 @@ def test_intervals_and_sign_tests_by_hand(matrices):
 
 
 def test_the_other_measure(folder):
-    languages, *_ = read_matrices(folder / "results.parquet", "test", "exec_bytes")
+    languages, *_ = read_matrices(folder / "results.parquet", "test", "exec_bytes").values()
     assert cell(languages, "both", "all").by("exec_bytes").geomean.value == 0.0
     assert cell(languages, "both", "all").by("exec_bytes").sign_p is None
 
 
 def test_trainings_in_the_order_of_the_run(folder):
-    assert read_trainings(folder) == [
-        SeedGroup(NEW, "both", ("c", "c++"), (0, 1), 100.5),
-        SeedGroup(NEW, "c", ("c",), (0, 1), 102.5),
-        SeedGroup(OLD, "both", ("c", "c++"), (0, 1), 104.5),
+    assert [tuple(one.values()) for one in read_trainings(folder)] == [
+        (NEW, "both", "c, c++", "0, 1", 100.5),
+        (NEW, "c", "c", "0, 1", 102.5),
+        (OLD, "both", "c, c++", "0, 1", 104.5),
     ]
 
 
@@ -139,7 +139,7 @@ def test_seeds_of_different_corpora_are_refused(folder):
 
 def test_one_compiler_alone_has_no_matrix_of_compilers_and_seeds_must_have_the_same_modules(tmp_path):
     rows = [row(one, NEW, "both", 0, NEW, 0.9) for one in MODULES]
-    titles = [one.title for one in read_matrices(write_run(tmp_path, rows) / "results.parquet", "test", "text_bytes")]
+    titles = list(read_matrices(write_run(tmp_path, rows) / "results.parquet", "test", "text_bytes"))
     assert titles == [f"Languages, {NEW}", f"Projects, {NEW}"]
     write_run(tmp_path, rows + [row(one, NEW, "both", 1, NEW, 0.9) for one in MODULES[1:]])
     with pytest.raises(ArtifactError, match=r"seeds of both were not tested on the same modules of all; delete .*make"):

@@ -224,11 +224,11 @@ def run(args: argparse.Namespace) -> None:
     policy = replace(policy, origin={**origin, "equal_held_out": round(on_held_out.equal, 4)})
     asked = trace.filter(pc.is_in(trace["project"], value_set=pa.array(sorted(held_out), pa.string())))
     parity = _write(policy, asked, args.output)
-    record = {"features": list(policy.normalisation.features), "fitted": on_fitted, "held_out": on_held_out}
-    record = {key: asdict(one) if isinstance(one, Agreement) else one for key, one in record.items()}
-    write_json(args.output / "agreement.json", {**record, "parity": parity})
+    compared = {"fitted": asdict(on_fitted), "held_out": asdict(on_held_out)}
+    record = {"features": list(policy.normalisation.features), **compared, "parity": parity}
+    write_json(args.output / "agreement.json", record)
     text = "\n".join([tree_function(policy, trace), *_sentences(on_fitted, on_held_out, len(held_out))])
-    say(args, {"policy": str(args.output), **record, "parity": parity}, text)
+    say(args, {"policy": str(args.output), **record}, text)
 
 
 def _write(policy: Policy, asked: pa.Table, output: Path) -> dict[str, Any]:

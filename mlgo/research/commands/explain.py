@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import MODULES, RESULTS, Row, read_table
+from mlgo.base.artifacts import MODULES, RESULTS, read_table
 from mlgo.base.config import judged_split
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, read_config, say
@@ -76,17 +76,20 @@ class Explanation:
     """What is known about one regression.
 
     Attributes:
+        module: its key.
         num_differing: answers that are not the heuristic's.
-        flips: those that were tried, the one that saves most first.
-        together_bytes: size after all of them at once minus size under the policy; None when that compile failed.
+        together_bytes: size after all flips at once minus size under the policy; None when that compile failed.
             What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
+        flips: those that were tried, the one that saves most first.
     """
 
-    regression: Regression
+    module: str
+    heuristic_bytes: int
+    policy_bytes: int
     num_questions: int
     num_differing: int
-    flips: tuple[Departure, ...]
     together_bytes: int | None
+    flips: tuple[Departure, ...]
 
 
 def worst_regressions(
@@ -172,7 +175,10 @@ def explain_regressions(
         done = [replace(flip, change_bytes=change(end, one), failure=end.failure) for flip, end in tried]
         done.sort(key=lambda flip: (flip.change_bytes is None, flip.change_bytes or 0, flip.question))
         num_differing, together = sum(flip.times for flip in flips), change(next(outcomes), one)
-        explanations.append(Explanation(one, result.num_questions, num_differing, tuple(done), together))
+        sizes = one.heuristic_bytes, one.policy_bytes
+        explanations.append(
+            Explanation(one.module.key, *sizes, result.num_questions, num_differing, together, tuple(done))
+        )
     return explanations
 
 
@@ -256,7 +262,7 @@ def run(args: argparse.Namespace) -> None:
         return
     explanations, objective = _explain(args, table, split)
     text = "\n\n".join(_text(one, objective) for one in explanations)
-    say(args, [_record(one) for one in explanations], text or f"{name} makes no {split} module larger.")
+    say(args, [asdict(one) for one in explanations], text or f"{name} makes no {split} module larger.")
 
 
 def _explain(args: argparse.Namespace, results: pa.Table, split: str) -> tuple[list[Explanation], str]:
@@ -275,18 +281,12 @@ def _explain(args: argparse.Namespace, results: pa.Table, split: str) -> tuple[l
     return found, objective
 
 
-def _record(one: Explanation) -> Row:
-    sizes = {name: getattr(one.regression, name) for name in ("heuristic_bytes", "policy_bytes")}
-    rest = {key: value for key, value in asdict(one).items() if key not in ("regression", "flips")}
-    return {"module": one.regression.module.key, **sizes, **rest, "flips": [asdict(flip) for flip in one.flips]}
-
-
 def _text(one: Explanation, objective: str) -> str:
-    before, after = one.regression.heuristic_bytes, one.regression.policy_bytes
+    before, after = one.heuristic_bytes, one.policy_bytes
     growth = f" ({100 * (after / before - 1):+.2f} %)" if before else ""
     together = "a failed compile" if one.together_bytes is None else f"{one.together_bytes:+d} bytes"
     lines = [
-        f"{one.regression.module.key}: {objective} {before} under the heuristic, {after} under the policy{growth}",
+        f"{one.module}: {objective} {before} under the heuristic, {after} under the policy{growth}",
         f"{one.num_differing} of {one.num_questions} questions answered otherwise than by the heuristic; "
         f"{len(one.flips)} of these calls taken back, all at once {together}, singly:",
         f"  {'question':>8} {'policy':>7} {'heuristic':>9} {'logit':>7} {'bytes':>7}  "
