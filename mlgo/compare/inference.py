@@ -437,7 +437,4 @@ def _shares(
     before, least = by_project(np.stack([baseline, best])[:, known], parts)
     saved, possible = before.sum() - after.sum() / len(after), before.sum() - least.sum()
     logs, least_logs = log_ratios(after, before).sum() / len(after), log_ratios(least, before).sum()
-    return (
-        float(saved / possible) if possible > 0.0 else None,
-        float(logs / least_logs) if least_logs < 0.0 else None,
-    )
+    return (float(saved / possible) if possible > 0.0 else None, float(logs / least_logs) if least_logs < 0.0 else None)

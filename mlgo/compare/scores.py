@@ -227,30 +227,18 @@ def compare(
         By subset, then contender, a learner's seeds together after the last of them. A contender that was tried on no
         item of a subset is left out there, unless there are no items. Only policies over all seeds are tested.
     """
-    projects, keys = scores.projects, np.array(scores.keys, object)
-    rows = [
-        ComparisonRow(
-            one,
-            of_split,
-            scope,
-            {
-                measure: compare_scores(
-                    scores.scores[measure][members][:, items],
-                    scores.baseline[measure][items],
-                    projects[items],
-                    bootstrap,
-                    keys[items].tolist(),
-                    scores.best[measure][items] if measure in scores.best else None,
-                )
-                for measure in scores.scores
-            },
-            count(scores, members, items),
-            claim and together,
-        )
-        for of_split, scope, subset in scores.subsets(by, split)
-        for one, members, items, claim in _teams(scores, subset)
-        if together or len(members) == 1
-    ]
+    projects, keys, rows = scores.projects, np.array(scores.keys, object), list[ComparisonRow]()
+    for of_split, scope, subset in scores.subsets(by, split):
+        for one, members, items, claim in _teams(scores, subset):
+            if len(members) > 1 and not together:
+                continue
+            comparisons, names = {}, keys[items].tolist()
+            for measure, under in scores.scores.items():
+                best = scores.best[measure][items] if measure in scores.best else None
+                sides = under[members][:, items], scores.baseline[measure][items]
+                comparisons[measure] = compare_scores(*sides, projects[items], bootstrap, names, best)
+            counts = count(scores, members, items)
+            rows.append(ComparisonRow(one, of_split, scope, comparisons, counts, claim and together))
     return corrected(rows, family)
 
 

@@ -65,20 +65,10 @@ class CompileHost(Closing):
             runner.find_tools()  # as above
         self._trees = trees
         self.num_asked = self.num_compiled = self.num_questions = self.num_known_questions = 0
-        self._pool: Pool[CompileJob, CompileOutcome] = open_pool(
-            workers,
-            num_workers,
-            CompileWorkerSpec(
-                toolchain,
-                task_name,
-                settings,
-                copies,
-                trees and trees.shared_by(num_workers),
-                toolchain.sha256 if workers.kind == "ray" else "",
-                runner,
-            ),
-            deadline_s=2 * settings.compile_timeout_s + _SLACK_S,
-        )
+        shared, sha256 = trees and trees.shared_by(num_workers), toolchain.sha256 if workers.kind == "ray" else ""
+        spec = CompileWorkerSpec(toolchain, task_name, settings, copies, shared, sha256, runner)
+        deadline_s = 2 * settings.compile_timeout_s + _SLACK_S
+        self._pool: Pool[CompileJob, CompileOutcome] = open_pool(workers, num_workers, spec, deadline_s=deadline_s)
 
     @property
     def num_workers(self) -> int:

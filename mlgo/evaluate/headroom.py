@@ -71,18 +71,11 @@ def measure_headroom(
     """
     known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
     fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
-    searches = [
-        search(
-            [*fixed, *([best[1]] if best else [])],
-            ask_trees(store, one.module.sha256),
-            doubt_of(policies[0]),
-            objective,
-            config.budget,
-            config.flips_per_round,
-            generator(seed, "headroom", one.module.key),
-        )
-        for one, best in zip(modules, known, strict=True)
-    ]
+    doubt, searches = doubt_of(policies[0]), []
+    for one, best in zip(modules, known, strict=True):
+        starts = [*fixed, *([best[1]] if best else [])]
+        ask, rng = ask_trees(store, one.module.sha256), generator(seed, "headroom", one.module.key)
+        searches.append(search(starts, ask, doubt, objective, config.budget, config.flips_per_round, rng))
 
     def job(number: int, advisor: OverridingAdvisor) -> CompileJob:
         module = modules[number].module
@@ -177,18 +170,10 @@ def measure_search(
         for one in modules_of(run.programs)
         if objects[one.key].exists()
     ]
-    searches = [
-        search(
-            starts,
-            one.ask,
-            doubt_of(policy),
-            _SHIPPED,
-            budget,
-            flips_per_round,
-            generator(seed, "linked-search", one.module.key),
-        )
-        for one in modules
-    ]
+    doubt, searches = doubt_of(policy), []
+    for one in modules:
+        rng = generator(seed, "linked-search", one.module.key)
+        searches.append(search(starts, one.ask, doubt, _SHIPPED, budget, flips_per_round, rng))
     run_searches(
         run.host,
         searches,

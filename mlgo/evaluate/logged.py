@@ -192,15 +192,10 @@ def replay_episode(
     """
     check_compiler(toolchain, episode)
     follower = _Follower(episode.result, advisor or RecordedAdvisor(episode.result.answers))
+    task, settings, asked = get_task(episode.task), episode.settings, episode.with_heuristic_feature
     try:
         result = compile_under_advice(
-            toolchain,
-            get_task(episode.task),
-            bitcode,
-            follower,
-            episode.settings,
-            with_heuristic_feature=episode.with_heuristic_feature,
-            object_path=object_path,
+            toolchain, task, bitcode, follower, settings, with_heuristic_feature=asked, object_path=object_path
         )
     except ReplayMismatch as mismatch:
         return str(mismatch), None

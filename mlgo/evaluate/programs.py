@@ -87,17 +87,12 @@ def measure_programs(
     """
     ways: dict[str, Sequence[BitcodeProgram]] = {**dict.fromkeys(contenders, programs), **(levels or {})}
     pairs = [(built[number], name) for number in range(len(programs)) for name, built in ways.items()]
-    jobs = [
-        CompileJob(
-            f"{program.name}/{module.stem}",
-            module,
-            contenders[name](program.name) if name in contenders else None,
-            optimization="" if name in contenders else name,
-            object_path=path,
-        )
-        for program, name in pairs
-        for module, path in zip(program.modules, _objects(program, name, folder), strict=True)
-    ]
+    jobs = []
+    for program, name in pairs:
+        for module, path in zip(program.modules, _objects(program, name, folder), strict=True):
+            advisor, level = (contenders[name](program.name), "") if name in contenders else (None, name)
+            key = f"{program.name}/{module.stem}"
+            jobs.append(CompileJob(key, module, advisor, optimization=level, object_path=path))
     outcomes = iter(host.compile_all(jobs, "programs"))
     compiled = [[next(outcomes) for _ in program.modules] for program, _ in pairs]
     with ThreadPoolExecutor(running.num_threads) as pool:

@@ -12,13 +12,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules
 from mlgo.errors import PolicyError
-from mlgo.evaluate.baseline import (
-    ScoredModule,
-    baseline_origin,
-    load_copies,
-    load_scored_modules,
-    with_questions,
-)
+from mlgo.evaluate.baseline import ScoredModule, baseline_origin, load_copies, load_scored_modules, with_questions
 from mlgo.evaluate.compiles import CompileHost, Quarantine
 from mlgo.evaluate.episodes import Read, compile_episodes
 from mlgo.evaluate.worker import CompileJob, Copies
@@ -179,16 +173,10 @@ def sample_episodes(
     Returns:
         What was read, those of a module one after another; None where a compile failed.
     """
-    jobs = [
-        CompileJob(
-            one.module.key,
-            bitcode[one.module.key],
-            ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck)),
-            record=True,
-            sha256=one.module.sha256,
-            with_credit=with_credit,
-        )
-        for one in modules
-        for luck in rng.integers(2**63, size=episodes)
-    ]
+    jobs = []
+    for one in modules:
+        key, sha256 = one.module.key, one.module.sha256
+        for luck in rng.integers(2**63, size=episodes):
+            advisor = ExploringAdvisor(policy, temperature=1.0, flip_share=0.0, seed=int(luck))
+            jobs.append(CompileJob(key, bitcode[key], advisor, record=True, sha256=sha256, with_credit=with_credit))
     return compile_episodes(host, jobs, read, note=quarantine.note)
