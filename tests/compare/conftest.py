@@ -8,16 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlgo.base.artifacts import (
-    FUNCTIONS,
-    MODULES,
-    RESULTS,
-    SCORES,
-    SHIPPED_SIZES,
-    TIMINGS,
-    trace_schema,
-    write_rows,
-)
+from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, TIMINGS, trace_schema, write_rows
 from mlgo.base.files import write_json, write_text
 from mlgo.objects.remarks import SpillCosts
 from mlgo.policy.features import Normalisation
@@ -79,14 +70,8 @@ class World:
 
     def arguments(self) -> list[str]:
         """Command line of ``scripts/make_report.py``."""
-        evaluate = {
-            "splits": ["test", "train"],
-            "max_train_modules": 10,
-            "programs": None,
-            "resamples": 200,
-            "confidence": 0.95,
-            "max_failed_share": 0.1,
-        }
+        evaluate = {"splits": ["test", "train"], "max_train_modules": 10, "programs": None, "max_failed_share": 0.1}
+        evaluate |= {"resamples": 200, "confidence": 0.95}
         folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
         files = [f"--programs={self.root / 'execution/programs.parquet'}", f"--output={self.root / 'report'}"]
         objective = self.origin["compile"]["objective"]
@@ -178,21 +163,11 @@ def result_row(
 def _add_module(made: World, split: str, project: str, i: int, size: int) -> None:
     language = "c" if i % 2 else "c++"
     key = {"project": project, "module": f"src/part{i}.{'c' if i % 2 else 'cc'}"}
-    made.modules.append(
-        {
-            **key,
-            "language": language,
-            "licence": LICENCES[project],
-            "split": split,
-            "bitcode_sha256": hashlib.sha256("/".join(key.values()).encode()).hexdigest(),
-            "bitcode_bytes": size,
-            "num_functions": 4,
-            "num_instructions": size,
-            "shared_functions": int(i == 0),
-            "shared_instructions": size // 2 if i == 0 else 0,
-            "skip_reason": "",
-        }
-    )
+    origin = {"language": language, "licence": LICENCES[project], "split": split, "skip_reason": ""}
+    code = {"bitcode_sha256": hashlib.sha256("/".join(key.values()).encode()).hexdigest(), "bitcode_bytes": size}
+    counts = {"num_functions": 4, "num_instructions": size}
+    shared = {"shared_functions": int(i == 0), "shared_instructions": size // 2 if i == 0 else 0}
+    made.modules.append({**key, **origin, **code, **counts, **shared})
     for advisor, factor in [("heuristic", 1.0), ("echo", 1.0), ("never", 1.2), ("random", 1.5)]:
         measured = {"text_bytes": int(size * factor), "exec_bytes": int(size * factor / 2)}
         measured["dedup_bytes"] = int(size * factor * 0.75)

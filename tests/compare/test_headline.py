@@ -7,14 +7,7 @@ import pytest
 from mlgo.base.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, write_rows
 from mlgo.compare.headline import headline, main_learner
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.programs import (
-    BEST_LEVEL,
-    best_level,
-    guarded,
-    measured_programs,
-    read_programs,
-    ship_references,
-)
+from mlgo.compare.programs import BEST_LEVEL, best_level, guarded, measured_programs, read_programs, ship_references
 from mlgo.compare.scores import Contender
 from mlgo.errors import ArtifactError
 from mlgo.report.headline_page import headline_table, record_of, sentences

@@ -21,21 +21,11 @@ SETTINGS = {"splits": ["test"], "max_questions": 200, "budget": 60}
 
 def search_rows():
     return [
-        {
-            "project": project,
-            "module": module,
-            "language": language,
-            "split": "test",
-            "variant": variant,
-            "exec_bytes": size,
-            "text_bytes": size,
-            "num_compiles": 1,
-            "failure": "timeout" if size is None else "",
-            "message": "",
-        }
-        for (project, module), language, at in zip(MODULES, MODULES.values(), range(3), strict=True)
+        {"project": project, "module": module, "language": language, "split": "test", "variant": variant}
+        | {"exec_bytes": sizes[at], "text_bytes": sizes[at], "num_compiles": 1}
+        | {"failure": "timeout" if sizes[at] is None else "", "message": ""}
+        for at, ((project, module), language) in enumerate(MODULES.items())
         for variant, sizes in SIZES.items()
-        for size in (sizes[at],)
     ]
 
 
@@ -47,67 +37,64 @@ def result_rows(*sizes, policy="es", modules=tuple(MODULES)):
     ]
 
 
+def rows_of(*results):
+    searched, evaluated = pa.Table.from_pylist(search_rows(), HEADROOM), pa.Table.from_pylist(list(results), RESULTS)
+    return headroom_rows(searched, evaluated, "text_bytes")
+
+
 def shares(*results):
-    rows = headroom_rows(
-        pa.Table.from_pylist(search_rows(), HEADROOM), pa.Table.from_pylist(list(results), RESULTS), "text_bytes"
-    )
-    return {(row.scope, row.name): row for row in rows}
+    """Comparisons by scope and contender."""
+    return {(row.scope, row.name): row.only for row in rows_of(*results)}
 
 
 def test_shares_by_hand():
+    rows = rows_of(*result_rows(1000, 1750, 500))
+    assert {row.name for row in rows if row.contender.is_policy} == {"es-s0"}
     found = shares(*result_rows(1000, 1750, 500))
-    best, policy = found["all", BEST].by("text_bytes"), found["all", "es-s0"].by("text_bytes")
+    best, policy = found["all", BEST], found["all", "es-s0"]
     assert (best.baseline_sum, best.policy_sum, best.total_share) == (3400, 2800, 1.0)
     assert best.total.value == pytest.approx(600 / 3400)
     assert best.geomean.value == pytest.approx(1 - (2400 / 3000 * 1.0) ** (1 / 2))  # p and q
-    assert (policy.policy_sum, policy.best_sum, found["all", "es-s0"].contender.is_policy) == (3250, 2800, True)
+    assert (policy.policy_sum, policy.best_sum) == (3250, 2800)
     assert policy.total_share == pytest.approx(150 / 600)
     assert policy.total.value == pytest.approx(150 / 3400)
     assert policy.geomean.value == pytest.approx(1 - (2750 / 3000 * 1.25) ** (1 / 2))
-    assert found["c", "es-s0"].by("text_bytes").total_share == 0.0
-    assert found["c++", "es-s0"].by("text_bytes").total_share == pytest.approx((2400 - 2250) / (2400 - 1900))
-    assert found["p", "es-s0"].by("text_bytes").total_share == pytest.approx(250 / 600)
-    assert found["q", "es-s0"].by("text_bytes").total_share is None  # nothing smaller than the heuristic is known there
-    assert found["q", "es-s0"].by("text_bytes").total.value == -0.25
+    assert found["c", "es-s0"].total_share == 0.0
+    assert found["c++", "es-s0"].total_share == pytest.approx((2400 - 2250) / (2400 - 1900))
+    assert found["p", "es-s0"].total_share == pytest.approx(250 / 600)
+    assert found["q", "es-s0"].total_share is None  # nothing smaller than the heuristic is known there
+    assert found["q", "es-s0"].total.value == -0.25
     assert list(dict.fromkeys(scope for scope, _ in found)) == ["all", "c", "c++", "p", "q"]
     assert [name for scope, name in found if scope == "all"] == ["never", "always", "search", "es-s0", BEST]
 
 
 def test_a_failed_compile_is_left_out_on_both_sides():
-    always = shares()["all", "always"].by("text_bytes")
-    assert (always.num_compared, always.baseline_sum, always.policy_sum, always.best_sum) == (
-        2,
-        1400,
-        1500,
-        1300,
-    )
-    policy = shares(*result_rows(950, None, 400))["all", "es-s0"].by("text_bytes")
+    always = shares()["all", "always"]
+    assert (always.num_compared, always.baseline_sum, always.policy_sum, always.best_sum) == (2, 1400, 1500, 1300)
+    policy = shares(*result_rows(950, None, 400))["all", "es-s0"]
     assert (policy.num_compared, policy.baseline_sum, policy.best_sum) == (2, 1400, 1300)
     assert policy.total_share == 0.5
 
 
 def test_a_policy_that_beats_the_search_is_the_best_known():
     found = shares(*result_rows(700, 1500, 400), *result_rows(1000, 2000, 400, policy="bc"))
-    assert found["all", BEST].by("text_bytes").policy_sum == 2600
-    assert found["all", "es-s0"].by("text_bytes").total_share == 1.0
-    assert found["all", "bc-s0"].by("text_bytes").total_share == 0.0
-    assert found["all", "search"].by("text_bytes").total_share == pytest.approx(550 / 800)
+    assert found["all", BEST].policy_sum == 2600
+    assert found["all", "es-s0"].total_share == 1.0
+    assert found["all", "bc-s0"].total_share == 0.0
+    assert found["all", "search"].total_share == pytest.approx(550 / 800)
 
 
 def test_the_last_policy_can_be_the_best_known_too():
     found = shares(*result_rows(1000, 2000, 400, policy="bc"), *result_rows(700, 1500, 400))
-    assert found["all", BEST].by("text_bytes").policy_sum == 2600
-    assert found["all", "es-s0"].by("text_bytes").total_share == 1.0
+    assert found["all", BEST].policy_sum == 2600
+    assert found["all", "es-s0"].total_share == 1.0
 
 
 def test_modules_that_were_not_searched_do_not_count():
     others = result_rows(1, policy="es", modules=[("p", "four")])
     assert ("all", "es-s0") not in shares(*others)
     found = shares(*others, *result_rows(950, modules=[("p", "one")]))
-    assert (
-        found["all", "es-s0"].by("text_bytes").num_compared,
-        found["all", "es-s0"].by("text_bytes").total_share,
-    ) == (1, 0.5)
+    assert (found["all", "es-s0"].num_compared, found["all", "es-s0"].total_share) == (1, 0.5)
 
 
 def test_files(tmp_path):
@@ -124,7 +111,7 @@ def test_files(tmp_path):
 
 
 def test_page():
-    rows = list(shares(*result_rows(1000, 1750, 500)).values())
+    rows = rows_of(*result_rows(1000, 1750, 500))
     page = render_headroom(rows, "text_bytes", SETTINGS)
     assert page == render_headroom(rows, "text_bytes", SETTINGS)
     assert "<h2>C++</h2>" in page

@@ -404,16 +404,11 @@ def test_exchange_flips_the_sign(rows):
 
 
 @given(SIZES)
-def test_intervals_contain_the_gains(rows):
+def test_intervals_contain_the_gains_and_smaller_is_never_said_lightly(rows):
     found = compared(*columns(rows))
     for gain in (found.total, found.geomean, found.median):
         assert (gain.low is None) == (found.num_projects < 2)
         assert gain.low is None or gain.low <= gain.value <= gain.high
-
-
-@given(SIZES)
-def test_smaller_is_never_said_lightly(rows):
-    found = compared(*columns(rows))
     if found.verdict == "smaller":
         assert 0.0 < found.geomean.low <= found.geomean.value
         assert found.num_projects >= 6

@@ -41,26 +41,11 @@ def choice(unit, score, size=100):
 
 def unit_row(unit, project, split, skip_reason=""):
     counts = {"num_candidates": 3, "num_viable": len(unit) + 1, "skip_reason": skip_reason}
-    return {
-        "unit": unit,
-        "project": project,
-        "language": "c",
-        "split": split,
-        "body_sha256": unit,
-        "batch": "",
-        **counts,
-    }
+    known = {"unit": unit, "project": project, "language": "c", "split": split, "body_sha256": unit, "batch": ""}
+    return {**known, **counts}
 
 
-def write_run(
-    root: Path,
-    task="jit-cse",
-    policies=POLICIES,
-    labels=LABELS,
-    heuristic=HEURISTIC,
-    none=NONE,
-    split=None,
-):
+def write_run(root: Path, task="jit-cse", policies=POLICIES, labels=LABELS, heuristic=HEURISTIC, none=NONE, split=None):
     """A finished run: four test units, one for validation, none for training; one unit that is left out."""
     split = split or {unit: "validation" if unit == "e" else "test" for unit in heuristic}
     units = [unit_row(unit, "", split[unit]) for unit in heuristic]
@@ -247,15 +232,9 @@ def report(root: Path, task="jit-cse", output="report", policies=tuple(POLICIES)
     values = read_yaml(REPOSITORY / "config/config.yaml")
     evaluate = values["evaluate"] | {"resamples": 100, "confidence": confidence}
     write_json(root / "config.json", {"task": task, "seed": 0, "evaluate": evaluate})
-    command = [
-        sys.executable,
-        "scripts/report_cse.py",
-        "--config",
-        root / "config.json",
-        "--baseline",
-        root / "baseline",
-    ]
-    command += ["--labels", root / "labels.parquet", "--evaluation", *(f"{table}.parquet" for table in tables)]
+    command = [sys.executable, "scripts/report_cse.py", "--config", root / "config.json"]
+    command += ["--baseline", root / "baseline", "--labels", root / "labels.parquet"]
+    command += ["--evaluation", *(f"{table}.parquet" for table in tables)]
     command += ["--policies", *(root / "policies" / name for name in folders or policies)]
     return subprocess.run(
         [*command, "--output", root / output], capture_output=True, text=True, cwd=REPOSITORY, check=False

@@ -289,17 +289,14 @@ HEADER = Header((TensorSpec("a", INT64, (1,)),), TensorSpec("decision", INT64, (
 START = OverridingAdvisor(ConstantAdvisor(0))
 
 
-def answers_of(advisor, num_questions: int) -> tuple[int, ...]:
+def asking(num_questions: int) -> Callable:
+    """How a search asks about questions that hold their own number."""
     payloads = np.arange(num_questions, dtype=np.int64)[:, None].view(np.uint8)
-    return tuple(advisor.decide_for(HEADER)(payloads).tolist())
+    return lambda advisor: (HEADER, payloads, advisor.decide_for(HEADER)(payloads))
 
 
 def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, seed: int = 0):
     """Run a search on questions that hold their own number; the answers it compiles, round by round, and its result."""
-
-    def ask(advisor):
-        payloads = np.arange(num_questions, dtype=np.int64)[:, None].view(np.uint8)
-        return HEADER, payloads, np.array(answers_of(advisor, num_questions))
 
     def in_order(header, observations, answers):
         return -observations[:, 0]
@@ -308,16 +305,15 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
         size = size_of(*answers)
         return CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
 
-    return driven(
-        search([START], ask, in_order, "text_bytes", budget, flips, generator(seed, "test")), outcome, num_questions
-    )
+    ask = asking(num_questions)
+    return driven(search([START], ask, in_order, "text_bytes", budget, flips, generator(seed, "test")), ask, outcome)
 
 
-def driven(one, outcome, num_questions):
+def driven(one, ask, outcome):
     """Do the compiles that a search asks for."""
     asked, advisors = [], next(one)
     while True:
-        asked.append([answers_of(advisor, num_questions) for advisor in advisors])
+        asked.append([tuple(ask(advisor)[2].tolist()) for advisor in advisors])
         try:
             advisors = one.send([outcome(answers) for answers in asked[-1]])
         except StopIteration as end:
@@ -334,18 +330,15 @@ def of_functions(savings, apart):
     names = np.arange(2 * num if apart else num + 1, dtype=np.uint64)
     callers, callees = np.arange(num, dtype=np.int32), np.arange(num, 2 * num if apart else num + 1, dtype=np.int32)
 
-    def ask(advisor):
-        payloads = np.arange(num, dtype=np.int64)[:, None].view(np.uint8)
-        return HEADER, payloads, np.array(answers_of(advisor, num))
-
     def outcome(answers):
         sizes = np.full(len(names), 10.0, np.float32)
         sizes[:num] -= np.array(answers) * savings
         credit = CallAttribution(names, sizes, callers, np.resize(callees, num))
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
+    ask = asking(num)
     one = search([START], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
-    return driven(one, outcome, num)
+    return driven(one, ask, outcome)
 
 
 def test_calls_of_functions_of_their_own_are_tried_in_one_compile():

@@ -77,10 +77,7 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     lost = CompileJob("victim", victim, Dawdling(note), with_heuristic_feature=True)
     jobs = [plain, echo, lost, echo, plain, echo, plain]
     echoed = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True)
-    expected = {
-        "plain": compile_plain(toolchain, module, settings).object_sha256,
-        "echo": echoed.object_sha256,
-    }
+    expected = {"plain": compile_plain(toolchain, module, settings).object_sha256, "echo": echoed.object_sha256}
     others = scratch_folders(Path(tempfile.gettempdir()))
     killed = []
 

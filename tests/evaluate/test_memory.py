@@ -1,6 +1,5 @@
 """Compiles with response trees in front of the real compiler, and as episodes."""
 
-import dataclasses
 import hashlib
 from dataclasses import replace
 from functools import partial
@@ -43,16 +42,9 @@ SETTINGS = load_config(ROOT / "config/config.yaml").compile
 
 
 @pytest.fixture(scope="module")
-def module(toolchain, tmp_path_factory):
+def module(sample):
     """Bitcode of a sample with a few hundred questions."""
-    from mlgo.host.frontend import FrontEnd
-
-    folder = tmp_path_factory.mktemp("memory")
-    flags = ["-std=c++17", "-fno-exceptions", "-fno-rtti"]
-    FrontEnd(toolchain, SETTINGS, folder).compile_to_bitcode(
-        ROOT / "data/sample/json", "c++", flags, "parser.cpp", folder / "module.bc"
-    )
-    return folder / "module.bc"
+    return sample("json/parser.cpp")
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +57,22 @@ def policies(header, count: int) -> list[Policy]:
     size = len(names) + 1
     base = rng.standard_normal(size)
     return [linear_policy(TASK.name, names, base + 0.05 * rng.standard_normal(size)) for _ in range(count)]
+
+
+@pytest.fixture
+def policy(never):
+    return policies(never.header, 1)[0]
+
+
+@pytest.fixture
+def read(policy):
+    """How whole compiles are read for that policy."""
+    return partial(episode, policy=policy, objective="text_bytes")
+
+
+@pytest.fixture
+def store(tmp_path):
+    return ReplayStore(tmp_path / "trees", TreeKey("c" * 64, "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
 
 
 def known_path(result, num_known: int) -> AnswerPrefix:
@@ -86,7 +94,7 @@ def test_answers_given_in_advance_change_nothing(toolchain, module, never, share
 def test_another_question_than_the_known_one_and_an_end_before_it_are_hard_errors(toolchain, module, never):
     (context,) = known_path(never, 20).contexts
     checks = [check ^ (number == 13) for number, check in enumerate(context.checks)]
-    other = dataclasses.replace(context, checks=tuple(checks))
+    other = replace(context, checks=tuple(checks))
     (whole,) = known_path(never, never.num_questions).contexts
     longer = KnownContext("", (*whole.checks, 1), whole.answers + bytes(8))
     for known, message in ((other, "question 13"), (longer, "known questions")):
@@ -94,8 +102,7 @@ def test_another_question_than_the_known_one_and_an_end_before_it_are_hard_error
             compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=AnswerPrefix((known,)))
 
 
-def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
-    store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
+def test_same_results_with_fewer_compiles(toolchain, module, never, store):
     candidates = policies(never.header, 12)
     jobs = [CompileJob("m", module, policy, sha256="5" * 64) for policy in candidates]
     plain = [compile_under_advice(toolchain, TASK, module, policy, SETTINGS) for policy in candidates]
@@ -115,8 +122,7 @@ def test_same_results_with_fewer_compiles(toolchain, module, never, tmp_path):
     assert host.num_known_questions > 0
 
 
-def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, tmp_path):
-    store = ReplayStore(tmp_path, TreeKey("c", "t", TASK.name, "-Oz", 4.0))
+def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain, module, store, tmp_path):
     echo = CompileJob("m", module, EchoAdvisor("inlining_default"), with_heuristic_feature=True, sha256="5" * 64)
     random = CompileJob("m", module, random_inliner(Setting(1, "m", 0.5, "")), sha256="5" * 64)
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
@@ -125,12 +131,11 @@ def test_advisors_that_look_at_more_than_the_observation_are_compiled(toolchain,
     assert list(tmp_path.rglob("*.tree")) == []
 
 
-def test_a_compile_whose_object_is_wanted_is_not_recalled(toolchain, module, never, tmp_path):
-    store = ReplayStore(tmp_path / "trees", TreeKey("c", "t", TASK.name, "-Oz", SETTINGS.size_stop_factor))
-    job = CompileJob("m", module, policies(never.header, 1)[0], sha256="5" * 64)
+def test_a_compile_whose_object_is_wanted_is_not_recalled(toolchain, module, policy, store, tmp_path):
+    job = CompileJob("m", module, policy, sha256="5" * 64)
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         (first,) = host.compile_all([job])
-        (second,) = host.compile_all([dataclasses.replace(job, object_path=tmp_path / "m.o")])
+        (second,) = host.compile_all([replace(job, object_path=tmp_path / "m.o")])
         (third,) = host.compile_all([job])
     assert [first.recalled, second.recalled, third.recalled] == [False, False, True]
     assert hashlib.sha256((tmp_path / "m.o").read_bytes()).hexdigest() == first.result.object_sha256
@@ -145,10 +150,12 @@ def test_batched_decisions_equal_single_ones(never):
         assert policy.decide_for(header)(rows).tolist() == single
 
 
-def test_continuous_answers_are_compiled_every_time_and_not_kept(toolchain, never, module, tmp_path, monkeypatch):
+def test_continuous_answers_are_compiled_every_time_and_not_kept(
+    toolchain, never, module, store, tmp_path, monkeypatch
+):
     priority = TensorSpec("priority", np.dtype(np.float32), (1,))
     answers = np.full(never.num_questions, 0.5, np.float32).tobytes()
-    continuous = dataclasses.replace(never, header=dataclasses.replace(never.header, advice=priority), answers=answers)
+    continuous = replace(never, header=replace(never.header, advice=priority), answers=answers)
     recorded = []
 
     def compiled(*args, record, **options):
@@ -156,7 +163,6 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(toolchain, neve
         return continuous
 
     monkeypatch.setattr("mlgo.evaluate.worker.compile_under_advice", compiled)
-    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
     worker = CompileWorkerSpec(toolchain, TASK.name, SETTINGS, trees=store)()
     job = CompileJob("m", module, ConstantAdvisor(0), sha256="5" * 64)
     assert [worker(job).recalled for _ in range(2)] == [False, False]
@@ -166,21 +172,21 @@ def test_continuous_answers_are_compiled_every_time_and_not_kept(toolchain, neve
 
 def test_everything_that_decides_a_compile_is_part_of_the_key(toolchain):
     settings = SETTINGS.model_copy(update={"optimization": "-Oz", "size_stop_factor": 4.0})
-    other_flags = dataclasses.replace(TASK, mode_flags=(*TASK.mode_flags, "-mllvm", "-another-option"))
+    other_flags = replace(TASK, mode_flags=(*TASK.mode_flags, "-mllvm", "-another-option"))
     keys = [
         tree_key(toolchain, TASK, settings),
         tree_key(toolchain, TASK, settings.model_copy(update={"size_stop_factor": 2.0})),
         tree_key(toolchain, TASK, settings.model_copy(update={"optimization": "-O2"})),
         tree_key(toolchain, other_flags, settings),
         tree_key(toolchain, get_task("regalloc-evict"), settings),
-        tree_key(dataclasses.replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
+        tree_key(replace(toolchain, target="aarch64-linux-gnu"), TASK, settings),
         *(
             tree_key(toolchain, TASK, settings, shares)
             for shares in ({}, {"p": {b"group": 2}}, {"p": {b"group": 3}}, {"q": {b"group": 2}})
         ),
     ]
     assert len({key.folder for key in keys}) == len(keys)
-    assert dataclasses.replace(keys[0], compiler_sha256=almost(toolchain.sha256)).folder != keys[0].folder
+    assert replace(keys[0], compiler_sha256=almost(toolchain.sha256)).folder != keys[0].folder
     longer = settings.model_copy(update={"compile_timeout_s": 99.0, "answer_timeout_s": 9.0})
     assert tree_key(toolchain, TASK, longer) == keys[0]  # deadlines change no result
 
@@ -192,12 +198,9 @@ def jobs(bitcode, policy, count):
     ]
 
 
-def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tmp_path):
-    (policy,) = policies(never.header, 1)
-    scaling, read = policy.normalisation, partial(episode, policy=policy, objective="text_bytes")
+def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, policy, read, store):
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
         plain = compile_episodes(host, jobs(module, policy, 4), read)
-    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
         first = compile_episodes(host, jobs(module, policy, 4), read)
         again = compile_episodes(host, jobs(module, policy, 4), read)
@@ -210,22 +213,20 @@ def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, tm
             assert np.array_equal(one.inputs, other.inputs)
             assert np.array_equal(one.answers, other.answers)
             assert (one.score, one.object_sha256) == (other.score, other.object_sha256)
-    header = never.header
-    rows = header.scalars(never.observations)[:1]
-    assert np.array_equal(plain[0].inputs[0], scaling(rows)[0].astype(np.float16))
+    rows = never.header.scalars(never.observations)[:1]
+    assert np.array_equal(plain[0].inputs[0], policy.normalisation(rows)[0].astype(np.float16))
 
 
-def test_what_workers_read_is_what_the_driver_would(toolchain, bitcode, never):
-    (policy,) = policies(never.header, 1)
+def test_what_workers_read_is_what_the_driver_would(toolchain, bitcode, policy, read):
     functions = [f"int f{i}(int x) {{ return x * {i} + f{i - 1}(x) * f{i - 1}(x + 1); }}" for i in range(1, 12)]
     source = bitcode("\n".join(["int f0(int x);", *functions]))
     advisors = (ExploringAdvisor(policy, 0.0, 0.3, seed) for seed in range(2))
     asked = [CompileJob("m", source, one, record=True, with_credit=True) for one in advisors]
-    read = InlinedReader(policy.normalisation, "text_bytes")
+    of_inlined = InlinedReader(policy.normalisation, "text_bytes")
     with CompileHost(toolchain, TASK.name, SETTINGS, 1) as host:
-        whole = compile_episodes(host, asked, partial(episode, policy=policy, objective="text_bytes"))
-        found = compile_episodes(host, [replace(job, read=read) for job in asked], lambda key, one: one)
-        (_, sent), *_ = host.compile_each([replace(asked[0], read=read)])
+        whole = compile_episodes(host, asked, read)
+        found = compile_episodes(host, [replace(job, read=of_inlined) for job in asked], lambda key, one: one)
+        (_, sent), *_ = host.compile_each([replace(asked[0], read=of_inlined)])
     assert sent.result is not None, sent.reason
     left = sent.result.header, sent.result.answers, sent.result.observations, sent.result.credit
     assert left == (None, b"", b"", None)  # nothing is sent twice
@@ -242,30 +243,22 @@ def test_what_workers_read_is_what_the_driver_would(toolchain, bitcode, never):
     assert len({one.answers for one in found}) == len({one.answers.tobytes() for one in whole}) > 1
 
 
-def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, never, tmp_path):
-    (policy,) = policies(never.header, 1)
+def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, policy, read, tmp_path):
     broken = tmp_path / "broken.bc"
     broken.write_bytes(b"nothing")
-    told = []
+    both, told = [*jobs(broken, policy, 1), *jobs(module, policy, 1)], []
     with CompileHost(toolchain, TASK.name, SETTINGS, 1) as host:
-        episodes = compile_episodes(
-            host,
-            [*jobs(broken, policy, 1), *jobs(module, policy, 1)],
-            partial(episode, policy=policy, objective="text_bytes"),
-            note=lambda key, reason: told.append((key, bool(reason))),
-        )
+        episodes = compile_episodes(host, both, read, note=lambda key, reason: told.append((key, bool(reason))))
     assert episodes[0] is None
     assert episodes[1] is not None
     assert told == [("m", True), ("m", False)]
 
 
-def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):
-    (policy,) = policies(never.header, 1)
-    store = ReplayStore(tmp_path, TreeKey("c" * 64, "t", TASK.name, "-Oz", 4.0))
+def test_the_smallest_compile_is_found(toolchain, module, policy, read, store):
     assert best_remembered(store, "m", "a" * 64, policy, "text_bytes") is None
     wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
     with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
-        episodes = compile_episodes(host, wanted, partial(episode, policy=policy, objective="text_bytes"))
+        episodes = compile_episodes(host, wanted, read)
     best = min(episodes, key=lambda one: one.score)
     assert len({one.score for one in episodes}) > 1
     found = best_remembered(store, "m", "a" * 64, policy, "text_bytes")
@@ -280,8 +273,7 @@ def test_the_smallest_compile_is_found(toolchain, module, never, tmp_path):
     assert episodes_hash([again]) == episodes_hash([replace(again, answers=again.answers.copy())])
 
 
-def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, never):
-    (policy,) = policies(never.header, 1)
+def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, policy):
     policy = policy.with_weights(policy.weights / 50)
     scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), scores(1, 1, 1), 1)
     read = partial(episode, policy=policy, objective="text_bytes")

@@ -33,11 +33,7 @@ def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cach
     (program,) = build_programs([REPOSITORY / "config/programs/json.yaml"], front_end, tmp_path, 1)
     programs = [program, replace(program, name="wrong", expected=b"something else")]
     programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
-    contenders = {
-        "heuristic": lambda name: None,
-        "lightest": lambda name: LIGHTEST,
-        "first": lambda name: FIRST_LEGAL,
-    }
+    contenders = {"heuristic": lambda name: None, "lightest": lambda name: LIGHTEST, "first": lambda name: FIRST_LEGAL}
     with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:
         rows = measure_programs(host, running, programs, contenders, tmp_path)
     by_pair = {(row["program"], row["contender"]): row for row in rows}

@@ -99,19 +99,19 @@ def test_references_relate_as_they_must(baseline, modules):
         assert "error" in row["message"]
 
 
-def test_the_self_test_holds_or_names_the_cause(baseline):
-    def failures(keep):
-        rows = [row for row in baseline.scores if keep(row)]
-        return self_test_failures(pa.Table.from_pylist(rows, schema=SCORES.remove_metadata()))
+def failures_of(rows):
+    return self_test_failures(pa.Table.from_pylist(rows, schema=SCORES.remove_metadata()))
 
-    assert failures(lambda row: row["project"] != "bad") == []
-    (broken,) = failures(lambda row: True)
+
+def test_the_self_test_holds_or_names_the_cause(baseline):
+    assert failures_of([row for row in baseline.scores if row["project"] != "bad"]) == []
+    (broken,) = failures_of(baseline.scores)
     assert broken["module"] == "bad/broken.c"
     assert broken["cause"].startswith("did not compile")
     rows = [dict(row) for row in baseline.scores if row["module"] == "base64.c"]
     echo = next(row for row in rows if row["advisor"] == "echo")
     echo |= {"object_sha256": almost(echo["object_sha256"]), "message": "the cause", "text_bytes": 99}
-    (found,) = self_test_failures(pa.Table.from_pylist(rows, schema=SCORES.remove_metadata()))
+    (found,) = failures_of(rows)
     assert found["module"] == "codec/base64.c"
     assert re.fullmatch(r"the cause; text 99 instead of \d+ bytes", found["cause"])
 
@@ -120,7 +120,7 @@ def test_the_size_stop_explains_a_difference(toolchain, settings, task, modules,
     tight = settings.model_copy(update={"size_stop_factor": 1.0001})
     with CompileHost(toolchain, "inline-size", tight, 1) as host:
         stopped = score_references(host, task, Quirks(), modules, bitcode, Scoring(True, 0.5, 0), tmp_path)
-    found = self_test_failures(pa.Table.from_pylist(stopped.scores, schema=SCORES.remove_metadata()))
+    found = failures_of(stopped.scores)
     truncated = [row for row in stopped.scores if row["advisor"] == "echo" and row["truncated"]]
     for row in truncated:
         assert row["message"] == "" or "raise compile.size_stop_factor" in row["message"]
