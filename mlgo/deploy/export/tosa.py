@@ -40,12 +40,11 @@ class Tosa(Form):
     max_questions = 1000
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
-        """See `Form.save`."""
         write_text(folder / f"{get_task(policy.task).model}.mlir", tosa_text(policy, trace))
 
     @contextmanager
     def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
-        """Read again and run by `tosa_interpreter`."""
+        """Read again, and run by NumPy."""
         task = get_task(policy.task)
         program = parse_tosa((folder / f"{task.model}.mlir").read_text())
         if (set(program.arguments), program.decision) != (set(asked_features(policy)), task.decision):

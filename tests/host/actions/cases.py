@@ -98,10 +98,7 @@ CASES = {
     ),
     "scalar": Case(
         "regalloc-priority",
-        Header(
-            (*single(FLOAT, "weight"), *single(INT, "other", "stage", "li_size")),
-            *single(FLOAT, "priority"),
-        ),
+        Header((*single(FLOAT, "weight"), *single(INT, "other", "stage", "li_size")), *single(FLOAT, "priority")),
         ("li_size", "stage", "weight"),
         _range,
     ),

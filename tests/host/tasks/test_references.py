@@ -56,14 +56,7 @@ RANGES, a_range = cases.CASES["scalar"].header, cases.a_range
 
 
 def test_longest_first_and_split_last():
-    questions = [
-        a_range(4),
-        a_range(70_000),
-        a_range(70_004),
-        a_range(10**6, 2),
-        a_range(8, 2),
-        a_range(8, 5),
-    ]
+    questions = [a_range(4), a_range(70_000), a_range(70_004), a_range(10**6, 2), a_range(8, 2), a_range(8, 5)]
     found = cases.answers(PRIORITY.advisors["longest"](setting()), RANGES, questions)
     assert sorted(range(6), key=found.__getitem__) == [4, 3, 0, 5, 1, 2]
     assert len({int(one) for one in found}) == 6
@@ -71,10 +64,7 @@ def test_longest_first_and_split_last():
 
 
 def test_equal_and_random_priorities():
-    assert cases.answers(PRIORITY.advisors["equal"](setting()), RANGES, [a_range(4), a_range(400)]) == [
-        0.0,
-        0.0,
-    ]
+    assert cases.answers(PRIORITY.advisors["equal"](setting()), RANGES, [a_range(4), a_range(400)]) == [0.0, 0.0]
     first, again, other = (
         cases.answers(PRIORITY.advisors["random"](setting(name)), RANGES, [a_range(4)] * 100)
         for name in ("a", "a", "b")
