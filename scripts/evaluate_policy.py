@@ -59,9 +59,7 @@ def main() -> None:
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, kinds)
     copies = load_copies(baseline) if policy else None
     origin = provenance(
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
+        **toolchain.provenance,
         compile=settings.model_dump(),
         **({"policy_sha256": file_sha256(args.policy / "weights.npy")} if policy else {}),
         scores_sha256=file_sha256(baseline / "scores.parquet"),

@@ -50,9 +50,7 @@ def main() -> None:
         with CompileHost(toolchain, task.name, settings, args.workers, store, copies, workers=where) as host:
             rows = measure_headroom(host, store, modules, bitcode, scores, policies, config, settings.objective, seed)
     origin = provenance(
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
+        **toolchain.provenance,
         compile=settings.model_dump(),
         headroom=config.model_dump(),
         seed=seed,

@@ -66,9 +66,7 @@ def main() -> None:
             levels[level] = build_programs(recipes, there, folder / level, args.workers)
         rows = measure_programs(host, running, programs, contenders, folder, levels)
     origin = provenance(
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
+        **toolchain.provenance,
         task=task.name,
         compile=settings.model_dump(),
         counted_by=valgrind.version if valgrind else "",

@@ -51,9 +51,7 @@ def main() -> None:
     ):
         baseline = score_references(host, task, toolchain.quirks, modules, bitcode, how, folder, args.project)
     origin = provenance(
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
+        **toolchain.provenance,
         task=task.name,
         compile=settings.model_dump(),
         random_inline_share=inline_share,

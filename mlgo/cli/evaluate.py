@@ -128,9 +128,7 @@ def run(args: argparse.Namespace) -> None:
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
     origin = provenance(
         task=policy.task,
-        compiler=toolchain.name,
-        compiler_sha256=toolchain.sha256,
-        target=toolchain.target,
+        **toolchain.provenance,
         compile=compiling.model_dump(),
         policy=str(name),
         policy_sha256=file_sha256(model_file(args.policy)),

@@ -64,6 +64,11 @@ class Toolchain:
         """Hash of the executable, which takes a quarter of a second."""
         return file_sha256(self.binary)
 
+    @property
+    def provenance(self) -> dict[str, str]:
+        """What the provenance of results says of it: ``compiler``, ``compiler_sha256`` and ``target``."""
+        return {"compiler": self.name, "compiler_sha256": self.sha256, "target": self.target}
+
     def check_hash(self, sha256: str) -> None:
         """See that the executable is on this machine, runs, and is the one whose hash was taken on another."""
         if not self.binary.is_file():

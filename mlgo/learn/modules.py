@@ -163,9 +163,7 @@ class ModuleContext(TrainContext[ScoredModule]):
         return provenance(
             **learner,
             compile=self.compile.model_dump(),
-            compiler=self.toolchain.name,
-            compiler_sha256=self.toolchain.sha256,
-            target=self.toolchain.target,
+            **self.toolchain.provenance,
             **hashes,
             scores_sha256=file_sha256(self.baseline / "scores.parquet"),
             corpus_sha256=file_sha256(self.corpus / "modules.parquet"),
