@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -59,10 +59,11 @@ class Toolchain:
         """What to know about this LLVM version."""
         return Quirks("callee_basic_block_count") if self.version[0] < 21 else Quirks()
 
-    @cached_property
+    @property
     def sha256(self) -> str:
-        """Hash of the executable, which takes a quarter of a second."""
-        return file_sha256(self.binary)
+        """Hash of the executable on this machine."""
+        status = self.binary.stat()
+        return _hash_of(self.binary, status.st_mtime_ns, status.st_size)
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -123,6 +124,12 @@ def find_toolchain(setting: str, target: str) -> Toolchain:
             "set toolchain: auto to use the compiler of the ziglang wheel"
         )
     return Toolchain(binary, is_zig, version, target)
+
+
+@cache
+def _hash_of(binary: Path, mtime_ns: int, num_bytes: int) -> str:
+    """Hash of an executable, which takes a quarter of a second: once in a process, unless the file changes."""
+    return file_sha256(binary)
 
 
 def zig_environment(cache_dir: Path) -> dict[str, str]:

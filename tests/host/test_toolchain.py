@@ -1,6 +1,7 @@
 """Finding compilers, good and bad."""
 
 import hashlib
+import pickle
 import subprocess
 from pathlib import Path
 
@@ -78,6 +79,10 @@ def test_hash_and_commands_of_a_plain_clang(script):
     toolchain.check_hash(toolchain.sha256)
     with pytest.raises(ToolchainError, match="is another compiler than the one of this run"):
         toolchain.check_hash(almost(toolchain.sha256))
+    sha256, sent = toolchain.sha256, pickle.dumps(toolchain)
+    toolchain.binary.write_text(toolchain.binary.read_text() + "# of another machine")
+    with pytest.raises(ToolchainError, match="is another compiler than the one of this run"):
+        pickle.loads(sent).check_hash(sha256)
     binary = str(toolchain.binary)
     assert toolchain.back_end[:2] == toolchain.front_end("c") == [binary, f"--target={TARGET}"]
     assert "-fno-crash-diagnostics" in toolchain.back_end
