@@ -18,6 +18,7 @@ from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
 from tests.conftest import REPOSITORY, WITHIN_S, wait_for
+from tests.deploy.publish.conftest import RELEASED, publish
 
 MLGO = REPOSITORY / "bin" / "mlgo"
 CALLS = """
@@ -101,6 +102,14 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
         return [str(driver), "cc", "--new", "--", "-Oz", "-c", "file.c"]
 
     return make
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package mlgo-policies of all that is released."""
+    folder = tmp_path_factory.mktemp("dist")
+    publish(RELEASED, "--wheel", "-o", folder)
+    return next(folder.iterdir())
 
 
 @pytest.fixture(autouse=True)

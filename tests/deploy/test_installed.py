@@ -11,14 +11,7 @@ from mlgo.deploy.drivers import DriverChoice, default_policy, find_policy
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 from tests.deploy.conftest import CALLS, Build
-from tests.deploy.publish.conftest import RELEASED, publish
-
-
-@pytest.fixture(scope="session")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
-    publish(RELEASED, "--wheel", "-o", folder)
-    return next(folder.iterdir())
+from tests.deploy.publish.conftest import RELEASED
 
 
 @pytest.fixture

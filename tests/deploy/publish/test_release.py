@@ -295,24 +295,15 @@ def test_a_check_finds_what_the_card_does_not_say(released, change, message, tmp
         publish("--check", tmp_path / "b.tar.zst")
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
-    for name in ("first", "second"):
-        publish(RELEASED, "--wheel", "-o", folder / name)
-    (path,) = (folder / "first").iterdir()
-    return path, folder / "second" / path.name
+def test_two_builds_have_the_same_bytes(wheel, tmp_path):
+    publish(RELEASED, "--wheel", "-o", tmp_path)
+    assert wheel.read_bytes() == (tmp_path / "mlgo_policies-1.0.0-py3-none-any.whl").read_bytes()
+    assert wheel.name == "mlgo_policies-1.0.0-py3-none-any.whl"
+    assert wheel.stat().st_size < 5_000_000
 
 
-def test_two_builds_have_the_same_bytes(built):
-    one, other = built
-    assert one.read_bytes() == other.read_bytes()
-    assert one.name == "mlgo_policies-1.0.0-py3-none-any.whl"
-    assert one.stat().st_size < 5_000_000
-
-
-def test_it_is_a_wheel(built):
-    with zipfile.ZipFile(built[0]) as archive:
+def test_it_is_a_wheel(wheel):
+    with zipfile.ZipFile(wheel) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     info = "mlgo_policies-1.0.0.dist-info"
     rows = list(csv.reader(content[f"{info}/RECORD"].decode().splitlines()))
