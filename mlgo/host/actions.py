@@ -239,6 +239,7 @@ class Binary(ActionSpace):
     yes_or_no: ClassVar[bool] = True
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
+        """See `ActionSpace.reader`."""
         columns = self._columns(header, features)
         return lambda payloads: Observation(header.numbers(payloads)[..., columns])
 
@@ -410,6 +411,7 @@ class Categorical(Masked):
         return 2 * num_features + 1
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
+        """See `ActionSpace.reader`."""
         record = record_of(header, (self.mask, *features))
         num_actions, *sizes = (prod(record[name].shape) for name in (self.mask, *features))
         if not {*sizes} <= {1, num_actions}:
@@ -519,6 +521,7 @@ class Scalar(ActionSpace):
         return self.num_groups * num_features + 1
 
     def reader(self, header: Header, features: tuple[str, ...]) -> Callable[[np.ndarray], Observation]:
+        """See `ActionSpace.reader`."""
         _record_of_numbers(header, features)
         return super().reader(header, features)
 
