@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError, TrainingError
 from mlgo.host.actions import Binary
-from mlgo.learn.cloning import CloneData, clone
+from mlgo.learn.bc import clone
+from mlgo.learn.cloning import CloneData
 from mlgo.learn.dataset import bounded_rows, check_trace, clone_data
 from mlgo.learn.progress import write_history
 from mlgo.policy.features import Normalisation
@@ -26,7 +27,8 @@ import hashlib, json
 import numpy as np
 from mlgo.host.actions import Binary
 from mlgo.errors import TrainingError
-from mlgo.learn.cloning import CloneData, clone
+from mlgo.learn.bc import clone
+from mlgo.learn.cloning import CloneData
 from mlgo.policy.network import flatten, logits
 from tests.learn.toys import cloning_config
 

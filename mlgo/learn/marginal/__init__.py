@@ -13,8 +13,9 @@ from mlgo.evaluate.training import exploring_jobs, load_start
 from mlgo.host.actions import Binary
 from mlgo.host.tasks.task import get_task
 from mlgo.learn.base import Trained
+from mlgo.learn.bc import clone
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.cloning import BCConfig, clone
+from mlgo.learn.cloning import BCConfig
 from mlgo.learn.dataset import clone_data
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import join, joint_shape, members_of, steep

@@ -11,7 +11,8 @@ from mlgo.evaluate.baseline import ScoredModule, baselines
 from mlgo.evaluate.episodes import Inlined
 from mlgo.host.actions import Binary
 from mlgo.learn.base import State, Validate, run_steps, successful
-from mlgo.learn.cloning import BCConfig, CloneData, clone
+from mlgo.learn.bc import clone
+from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.dataset import whole_modules
 from mlgo.learn.marginal.config import MarginalConfig
 from mlgo.learn.marginal.ensemble import scaled
