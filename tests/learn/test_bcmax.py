@@ -25,7 +25,6 @@ from mlgo.learn.bcmax.loop import (
     keep_best,
     mean_reward,
 )
-from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.cloning import CloneData, fit
 from mlgo.learn.dataset import question_weights
 from mlgo.learn.modules import ModuleContext
@@ -35,6 +34,7 @@ from mlgo.policy.policy import Policy
 from mlgo.policy.stored import save_policy
 from tests.conftest import REPOSITORY
 from tests.learn.test_bc import SCALING, trace
+from tests.learn.toys import stopped
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").bcmax.model_copy(
     update={"rounds": 5, "weighting": "module", "gain_weight": 1.0, "flipped": 2, "perturbed": 3}
@@ -254,21 +254,8 @@ def test_the_best_validated_round_is_returned(rewards, chosen):
 
 @pytest.mark.parametrize("stop", range(6))
 def test_a_resumed_run_equals_an_undisturbed_one(stop, tmp_path):
-    whole, path = run(Toy()), tmp_path / "state.npz"
-
-    class Stopped(Exception):
-        pass
-
-    def keep(state):
-        save_state(state, path, {"n": state.done})
-        if state.done == stop:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        run(Toy(), after_round=keep)
-    state, extra = load_state(path, *STATES)
-    assert extra == {"n": stop}
-    assert same(run(Toy(), state=state), whole)
+    state = stopped(lambda keep: run(Toy(), after_round=keep), stop, tmp_path / "state.npz", STATES)
+    assert same(run(Toy(), state=state), run(Toy()))
 
 
 def test_compiles_become_trajectories_by_hand():

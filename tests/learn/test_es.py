@@ -7,10 +7,10 @@ import pytest
 
 from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
-from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.es.gradient import Coordinates
 from mlgo.learn.es.loop import STATES, EsState, evolve
 from tests.conftest import REPOSITORY
+from tests.learn.toys import stopped
 
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es.model_copy(
     update={"generations": 12, "pairs": 8, "perturbation": 0.1, "step_size": 0.1, "validate_every": 4}
@@ -131,22 +131,11 @@ def test_the_seed_decides():
     assert not same(runs[0], runs[2])
 
 
-class Stopped(Exception):
-    pass
-
-
 def resumed(config, stop, path):
     """A run that was stopped after some generations and went on from its checkpoint."""
-
-    def keep(state, rewards):
-        save_state(state, path)
-        if state.done == stop:
-            raise Stopped
-
-    if stop:
-        with pytest.raises(Stopped):
-            evolve(COORDINATES, evaluate, validate, config, 5, None, keep)
-    return evolve(COORDINATES, evaluate, validate, config, 5, load_state(path, *STATES)[0])
+    again = {"config": config, "seed": 5}
+    state = stopped(lambda keep: run(**again, after_generation=keep), stop, path, STATES) if stop else None
+    return run(**again, state=state)
 
 
 METHODS = [

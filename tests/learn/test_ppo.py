@@ -13,7 +13,7 @@ from mlgo.host.actions import Binary, Subset, sigmoid
 from mlgo.host.session import CallAttribution
 from mlgo.host.tasks.regalloc import PRIORITIES
 from mlgo.learn.base import SampledCompile, Trajectory
-from mlgo.learn.checkpoint import load_state, save_state
+from mlgo.learn.checkpoint import save_state
 from mlgo.learn.ppo.advantages import (
     RewardScale,
     RunningMoments,
@@ -25,6 +25,7 @@ from mlgo.learn.ppo.loop import STATES, optimise
 from mlgo.learn.ppo.update import ActorCritic, Batch, approximate_kl, clipped_surrogate, forward, soften
 from mlgo.policy.network import Architecture, logits
 from tests.conftest import REPOSITORY
+from tests.learn.toys import stopped
 
 CONFIG = load_config(REPOSITORY / "config/config.yaml").ppo.model_copy(
     update={"iterations": 4, "modules": 1, "episodes": 1, "baseline": "network", "start_temperature": 4.0}
@@ -219,23 +220,9 @@ def test_the_seed_decides():
     assert not any(np.array_equal(a, b) for a, b in zip(one.arrays[:3], other.arrays[:3], strict=True))
 
 
-class Stopped(Exception):
-    pass
-
-
 @pytest.mark.parametrize("stop", [1, 3])
 def test_a_resumed_run_equals_an_undisturbed_one(stop, whole, tmp_path):
-    path = tmp_path / "state.npz"
-
-    def keep(state):
-        save_state(state, path, {"a": [1]})
-        if state.done == stop:
-            raise Stopped
-
-    with pytest.raises(Stopped):
-        run(after=keep)
-    state, extra = load_state(path, *STATES)
-    assert (state.done, extra) == (stop, {"a": [1]})
+    state = stopped(lambda keep: run(after=keep), stop, tmp_path / "state.npz", STATES)
     resumed = run(state=state)
     assert same(whole, resumed)
     for name, one in (("whole", whole), ("resumed", resumed)):

@@ -1,11 +1,13 @@
 """Modules of two features that no compiler has seen: sizes follow from answers, rewards of validations from a plan."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mlgo.base.artifacts import MODULES, SCORES, VOCABULARY, provenance, trace_schema, write_rows, write_table
 from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
@@ -14,6 +16,7 @@ from mlgo.base.types import TensorSpec
 from mlgo.evaluate import CompileOutcome
 from mlgo.host.log import Header
 from mlgo.host.session import CompileResult
+from mlgo.learn.checkpoint import load_state, save_state
 from mlgo.learn.cloning import BCConfig
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.modules import ModuleContext
@@ -137,6 +140,25 @@ class ToyModules(ModuleContext):
     def _open(self, stack):
         self.bitcode = {one.module.key: Path("none") for one in (*self.train, *self.validation)}
         return self.host
+
+
+class Stopped(Exception):
+    pass
+
+
+def stopped(run: Callable[[Callable[..., None]], Any], stop: int, path: Path, kinds: tuple[type, ...]) -> Any:
+    """What a checkpoint holds once so many steps are done; ``run`` takes who is told of each state."""
+
+    def keep(state, *_):
+        save_state(state, path, {"n": state.done})
+        if state.done == stop:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        run(keep)
+    state, extra = load_state(path, *kinds)
+    assert (state.done, extra) == (stop, {"n": stop})
+    return state
 
 
 def cloning_config(max_epochs: int, patience: int, batch_size: int, learning_rate: float) -> BCConfig:
