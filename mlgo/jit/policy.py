@@ -40,13 +40,9 @@ class ChoicePolicy:
 
     @staticmethod
     def fresh(task: str, observer: Observer, hidden: list[int], rng: np.random.Generator) -> "ChoicePolicy":
-        """A policy that finds all actions equal: He et al.'s weights in hidden layers, zeros in the last."""
+        """A policy that finds all actions equal, see `Architecture.fresh`."""
         architecture = Architecture((observer.num_inputs, *hidden, 1))
-        weights = np.zeros(architecture.num_params, np.float32)
-        for (inputs, outputs), part in list(zip(architecture.shapes, architecture.layer_slices(), strict=True))[:-1]:
-            matrix = rng.standard_normal(inputs * outputs) * np.sqrt(2.0 / inputs)
-            weights[part.start : part.start + inputs * outputs] = matrix
-        return ChoicePolicy(task, observer, architecture, weights)
+        return ChoicePolicy(task, observer, architecture, architecture.fresh(rng))
 
     def with_weights(self, weights: np.ndarray) -> "ChoicePolicy":
         """The same policy with other weights, float32 [num_params]."""

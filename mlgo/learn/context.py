@@ -301,8 +301,7 @@ class TrainContext(ABC, Generic[Instance]):
 
     def _end_if_pruned(self, history: Sequence[Mapping[str, Any]]) -> None:
         """End a trial whose rewards stay below its limits; it leaves its history up to there."""
-        limits = self.order.limits
-        step = limits.missed(history, self._total)
-        if step is not None:
+        if (missed := self.order.limits.missed(history, self._total)) is not None:
+            step, reason = missed
             write_history(self.order.output / "history.csv", history[: step + 1])
-            raise TrialPruned(limits.reason(history, step))
+            raise TrialPruned(reason)

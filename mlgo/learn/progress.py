@@ -102,23 +102,18 @@ class Limits:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ArtifactError(f"{path} is no batch of trials ({error}); delete it and run: make sweep") from error
 
-    def missed(self, history: Sequence[Mapping[str, Any]], total: int) -> int | None:
-        """The first step at which a training, by its records from step 0 on, has missed its limit; None if none.
+    def missed(self, history: Sequence[Mapping[str, Any]], total: int) -> tuple[int, str] | None:
+        """The first step at which a training, by its records from step 0 on, has missed its limit, and why in words.
 
-        The last step has no limit: a training that is done costs nothing more.
+        None if there is none. The last step has no limit: a training that is done costs nothing more.
         """
         best = float("-inf")
         for step, record in enumerate(history[:total]):
             if "validation_reward" in record:
                 best = max(best, record["validation_reward"])
                 if best < self.least.get(step, float("-inf")):
-                    return step
+                    return step, (
+                        f"pruned after step {step}: its best validation reward is {100 * best:+.3f} %, earlier trials "
+                        f"had {100 * self.least[step]:+.3f} % there"
+                    )
         return None
-
-    def reason(self, history: Sequence[Mapping[str, Any]], step: int) -> str:
-        """Why a training ended at the step that `missed` gave, in words."""
-        best = max(one["validation_reward"] for one in history[: step + 1] if "validation_reward" in one)
-        return (
-            f"pruned after step {step}: its best validation reward is {100 * best:+.3f} %, earlier trials had "
-            f"{100 * self.least[step]:+.3f} % there"
-        )

@@ -75,6 +75,16 @@ class Architecture:
             layers.append((weights[:size].reshape(shape), weights[size:]))
         return layers
 
+    def fresh(self, rng: np.random.Generator) -> np.ndarray:
+        """Weights to begin with, float32 [num_params], of a network without groups: its outputs are 0.
+
+        Matrices of hidden layers are normal with variance ``2 / inputs`` (He et al. 2015), all others and biases zeros.
+        """
+        weights = np.zeros(self.num_params, np.float32)
+        for matrix, _ in self.unflatten(weights)[:-1]:
+            matrix[:] = rng.standard_normal(matrix.shape) * np.sqrt(2.0 / len(matrix))
+        return weights
+
     def ungrouped(self, vector: np.ndarray) -> tuple["Architecture", np.ndarray]:
         """The same function without groups, for what knows full matrices alone: zeros between them.
 

@@ -48,11 +48,9 @@ def recorded_values(trace: pa.Table, mask: str = "") -> dict[str, np.ndarray]:
 def values_of(trace: pa.Table, name: str) -> np.ndarray:
     """A feature in a trace, [num_steps], or [num_steps, num_columns] where it has a number for each column."""
     if not pa.types.is_fixed_size_list(trace.schema.field(name).type):
-        numbers: np.ndarray = trace[name].to_numpy()
-        return numbers
+        return trace[name].to_numpy()
     lists = trace[name].combine_chunks()
-    flat: np.ndarray = lists.flatten().to_numpy()
-    return flat.reshape(len(lists), lists.type.list_size)
+    return lists.flatten().to_numpy().reshape(len(lists), lists.type.list_size)
 
 
 def normalisation(vocabulary: pa.Table, units: Mapping[str, float] | None = None) -> Normalisation:

@@ -243,8 +243,7 @@ def _terms(columns: Mapping[int, np.ndarray], compile_of: np.ndarray, values: np
 def _differs(values: np.ndarray, where: np.ndarray) -> np.ndarray:
     """Which columns have two values, bool [num_columns]."""
     least, most = np.where(where, values, np.inf), np.where(where, values, -np.inf)
-    found: np.ndarray = least.min(axis=0, initial=np.inf) < most.max(axis=0, initial=-np.inf)
-    return found
+    return least.min(axis=0, initial=np.inf) < most.max(axis=0, initial=-np.inf)
 
 
 def join(parts: Sequence[Equations]) -> Equations:

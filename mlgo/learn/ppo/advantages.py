@@ -97,8 +97,7 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
     """Advantages, float64 [num], in root mean squares of those that ``differs`` names, within the limit."""
     if not differs.any():
         return advantages
-    found: np.ndarray = np.clip(advantages / np.sqrt(np.mean(advantages[differs] ** 2)), -limit, limit)
-    return found
+    return np.clip(advantages / np.sqrt(np.mean(advantages[differs] ** 2)), -limit, limit)
 
 
 def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
@@ -126,5 +125,4 @@ def _over_others(values: np.ndarray, holds: np.ndarray) -> np.ndarray:
     """Each value less the mean of the others of its column; 0 for an only one, and where there is none."""
     count = holds.sum(axis=0)
     total = np.where(holds, values, 0.0).sum(axis=0)
-    found: np.ndarray = np.where(holds & (count > 1), (count * values - total) / np.maximum(count - 1, 1), 0.0)
-    return found
+    return np.where(holds & (count > 1), (count * values - total) / np.maximum(count - 1, 1), 0.0)

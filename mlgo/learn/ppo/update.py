@@ -4,7 +4,6 @@ The formulas take and give tensors; TensorFlow is loaded by the time they are ca
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,7 +77,9 @@ class ActorCritic:
         self._value_optimizer: Any = None
         if config.baseline == "network":
             value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
-            self.value = _perceptron(value_architecture, _value_weights(value_architecture, seed), seen)
+            self.value = _perceptron(
+                value_architecture, value_architecture.fresh(generator(seed, "ppo", "value")), seen
+            )
             self._value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
             self._value_gradients = tf.function(self._of_value, input_signature=[inputs, vector])
 
@@ -192,16 +193,6 @@ def _adam(model: Any, learning_rate: float, max_gradient_norm: float) -> Any:
     optimizer = optimizers.Adam(learning_rate, global_clipnorm=max_gradient_norm)
     optimizer.build(model.trainable_variables)
     return optimizer
-
-
-def _value_weights(architecture: Architecture, seed: int) -> np.ndarray:
-    """Normal with variance ``2 / inputs`` in hidden layers (He et al. 2015), zeros in biases and the output layer."""
-    rng = generator(seed, "ppo", "value")
-    layers = [
-        (rng.standard_normal((inputs, outputs)) * np.sqrt(2.0 / inputs), np.zeros(outputs))
-        for inputs, outputs in pairwise(architecture.widths[:-1])
-    ]
-    return flatten([*layers, (np.zeros((architecture.widths[-2], 1)), np.zeros(1))])
 
 
 def clipped_surrogate(ratio: Any, advantages: Any, clip_range: float) -> Any:
