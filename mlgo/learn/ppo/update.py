@@ -77,9 +77,8 @@ class ActorCritic:
         self._value_optimizer: Any = None
         if config.baseline == "network":
             value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
-            self.value = _perceptron(
-                value_architecture, value_architecture.fresh(generator(seed, "ppo", "value")), seen
-            )
+            fresh = value_architecture.fresh(generator(seed, "ppo", "value"))
+            self.value = _perceptron(value_architecture, fresh, seen)
             self._value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
             self._value_gradients = tf.function(self._of_value, input_signature=[inputs, vector])
 
