@@ -65,23 +65,6 @@ def of_priorities(table, projects, **options):
     return clone_data(table, projects, PRIORITIES, scaling, 1000, 0, **options)
 
 
-def test_vocabulary_knows_legal_columns_only():
-    table = choosing("p", 30, 0)
-    values = recorded_values(table, "mask")
-    legal = values_of(table, "mask") == 1
-    assert set(values) == {"density", "stage", "progress"}
-    assert len(values["density"]) == legal.sum()
-    assert values["density"].min() > 0
-    assert len(values["progress"]) == 30
-
-
-def test_vocabulary_is_of_what_the_compiler_sends():
-    table = prioritising("p", 30, 0)
-    values = recorded_values(table)
-    assert values["weight"].tolist() == table["weight"].to_pylist()
-    assert values["li_size"].tolist() == table["li_size"].to_pylist()
-
-
 def test_legal_columns_come_first():
     table = choosing("p", 12, 1)
     found = of_columns(table, {"p"})

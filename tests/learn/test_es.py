@@ -93,19 +93,6 @@ def test_it_climbs_to_the_optimum():
     assert len(state.history) == 81
 
 
-def test_the_best_point_is_one_that_was_validated():
-    seen = []
-
-    def watch(weights):
-        seen.append(weights.copy())
-        return np.array([len(seen) == 3])  # the third validation is declared the best
-
-    state = run(validate=watch)
-    assert len(seen) == 1 + 3  # at the start and after generations 4, 8, 12
-    assert state.best_reward == 1.0
-    assert np.array_equal(COORDINATES.weights(state.best), seen[2])
-
-
 def test_the_start_is_returned_when_nothing_is_better():
     state = evolve(COORDINATES, evaluate, lambda weights: -abs(weights.sum(keepdims=True)), CONFIG, 0)
     assert state.best.tolist() == [0.0] * 5
