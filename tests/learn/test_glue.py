@@ -1,20 +1,16 @@
-"""What the driver and the contexts must see to for every learner; instances are numbers, rewards a formula."""
-
-from dataclasses import dataclass, field, replace
-from typing import Any
+"""What the driver and the contexts must see to for every learner; modules are toys, rewards are planned."""
 
 import numpy as np
 import pytest
 
 from mlgo.base.config import LOCAL_WORKERS, Settings, load_config
-from mlgo.base.files import read_json, write_json
+from mlgo.base.files import read_json
 from mlgo.base.registry import LEARNERS
 from mlgo.errors import ConfigError
-from mlgo.host.actions import Subset
 from mlgo.learn.base import State, Trained
 from mlgo.learn.checkpoint import load_state
 from mlgo.learn.choices import ChoiceContext
-from mlgo.learn.context import TrainContext, TrainOrder
+from mlgo.learn.context import TrainOrder
 from mlgo.learn.cost import read_cost
 from mlgo.learn.driver import open_context, train
 from mlgo.learn.marginal.loop import MarginalState
@@ -23,109 +19,47 @@ from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from tests.conftest import REPOSITORY
-from tests.learn.toys import PLANNED, SMALL, Toy, ToyModules, module_order, train_on_modules, write_home
-
-SHAPE = Architecture((1, 1))
-TRAIN, VALIDATION = (1.0, 2.0, 3.0), (10.0, 20.0)
+from tests.learn.toys import PLANNED, Toy, ToyModules, es_context, module_order, train_on_modules, write_home
 
 
-@dataclass(frozen=True)
-class ToyPolicy:
-    weights: np.ndarray
-    architecture: Architecture = SHAPE
-    origin: dict[str, Any] = field(default_factory=dict)
-
-    def with_weights(self, weights: np.ndarray) -> "ToyPolicy":
-        return replace(self, weights=weights.astype(np.float32))
-
-
-class ToyContext(TrainContext[float]):
-    """Rewards of training instances fall with the weights; the second validation is the best one, whatever they are."""
-
-    kind = "choices"
-    train, validation, actions = TRAIN, VALIDATION, Subset()
-    start = ToyPolicy(np.ones(SHAPE.num_params, np.float32))
-
-    def __init__(self, order, failing=()):
-        super().__init__(order)
-        self.failing = failing
-        self.validated: list[np.ndarray] = []
-
-    def fresh(self, hidden):
-        return self.start
-
-    def demonstrations(self, split, config):
-        raise NotImplementedError
-
-    def save_policy(self, policy, folder):
-        write_json(folder / "policy.json", {"weights": policy.weights.tolist(), "provenance": policy.origin})
-
-    def draw(self, most, number):
-        return self.train[:most]
-
-    def sampled(self, weights, instances, episodes, number, credited=False):
-        raise NotImplementedError
-
-    def _provenance(self, sections, hashes):
-        return {"algorithm": self.order.learner.name, **sections}
-
-    def _load(self, folder):
-        raise NotImplementedError
-
-    def _open(self, stack):
-        return None
-
-    def _rewards(self, candidates, instances, counted):
-        rewards = np.repeat(-np.abs(candidates).sum(axis=1)[:, None], len(instances), axis=1)
-        if tuple(instances) == VALIDATION:
-            rewards[:] = PLANNED[len(self.validated)]
-            self.validated.append(candidates[0])
-        rewards[:, [one in self.failing for one in instances]] = np.nan
-        return rewards
-
-
-def order(tmp_path, learner: str, task: str = "jit-cse", **settings: Any) -> TrainOrder:
-    values = load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task}
-    values[learner] = values.get(learner, {}) | SMALL.get(learner, {}) | settings
-    folders = {"home": tmp_path, "work": tmp_path / "work", "output": tmp_path / f"{learner}-s0"}
-    return TrainOrder(LEARNERS.get(learner), Settings(values), 0, workers=1, where=LOCAL_WORKERS, **folders)
+def order(folder, learner: str, task: str) -> TrainOrder:
+    settings = Settings(load_config(REPOSITORY / "config/config.yaml").model_dump() | {"task": task})
+    return TrainOrder(LEARNERS.get(learner), settings, 0, folder, folder, folder, workers=1, where=LOCAL_WORKERS)
 
 
 def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
-    context = ToyContext(order(tmp_path, "es"), failing=(VALIDATION[1],))
+    context = es_context(tmp_path)
+    context.host.failing.add("checked/m1.c")
     with context.training(1, "step"):
-        one = context.validate(np.ones(SHAPE.num_params, np.float32))
-        several = context.validate(np.ones((3, SHAPE.num_params), np.float32))
-    assert one.tolist() == [-0.5, -1.0]
-    assert several.tolist() == [[-0.125, -1.0]] * 3
+        weights = context.start.weights
+        assert context.validate(weights).tolist() == [-0.5, -1.0, -0.5]
+        assert context.validate(np.stack([weights] * 3)).tolist() == [[-0.125, -1.0, -0.125]] * 3
 
 
 def test_a_learner_that_trains_outside_the_block_of_a_training(tmp_path):
-    context = ToyContext(order(tmp_path, "es"))
+    context = es_context(tmp_path)
     with pytest.raises(RuntimeError, match="learner es has begun no training"):
         context.write(Trained(context.start, []))
 
 
 def test_a_stopped_training_goes_on_with_what_it_knew(tmp_path):
-    short = ToyContext(order(tmp_path / "stopped", "es", generations=4))
+    short = es_context(tmp_path / "stopped")
+    compile_each = short.host.compile_each
+
+    def interrupted(jobs, label=""):
+        if len(short.host.batches) == 4:
+            raise KeyboardInterrupt
+        return compile_each(jobs, label)
+
+    short.host.compile_each = interrupted
     with pytest.raises(KeyboardInterrupt):
-        rewards, asked = short._rewards, []
-
-        def interrupted(candidates, instances, counted):
-            asked.append(instances)
-            if len(asked) == 5:
-                raise KeyboardInterrupt
-            return rewards(candidates, instances, counted)
-
-        short._rewards = interrupted
         short.order.learner.train(short)
-    resumed = ToyContext(order(tmp_path / "stopped", "es", generations=4))
-    resumed.validated = short.validated[:2]  # what was planned goes on where it was
-    calm = ToyContext(order(tmp_path / "calm", "es", generations=4))
+    resumed, calm = es_context(tmp_path / "stopped"), es_context(tmp_path / "calm")
+    resumed.host.validated = short.host.validated[:2]  # what was planned goes on where it was
     found, wanted = (one.order.learner.train(one) for one in (resumed, calm))
     assert found.history == wanted.history
     assert found.policy.weights.tolist() == wanted.policy.weights.tolist()
-    assert [len(one.validated) for one in (resumed, calm)] == [5, 5]
+    assert [len(one.host.validated) for one in (resumed, calm)] == [5, 5]
 
 
 @pytest.mark.parametrize(("learner", "task"), [("bcmax", "jit-cse"), ("sb3", "inline-size")])
@@ -206,7 +140,7 @@ def test_the_configured_caution_is_in_the_joint_policy(tmp_path, caution):
 def test_a_mean_of_members_is_gone_on_from(tmp_path, learner, monkeypatch):
     shape = Architecture((2, 6, 4, 1), groups=2)
     weights = np.random.default_rng(0).standard_normal(shape.num_params).astype(np.float32)
-    start = Policy("inline-size", ToyModules.start.fget(_written(tmp_path)).normalisation, shape, weights)
+    start = Policy("inline-size", ToyModules.start.fget(es_context(tmp_path)).normalisation, shape, weights)
     monkeypatch.setattr(ToyModules, "start", start)
     toy = train_on_modules(tmp_path, learner)
     inputs = np.random.default_rng(1).standard_normal((50, 2)).astype(np.float32)
@@ -215,11 +149,6 @@ def test_a_mean_of_members_is_gone_on_from(tmp_path, learner, monkeypatch):
     assert len(later) == 4
     assert any(not np.array_equal(one, first) for one in later)
     assert toy.trained.policy.architecture.widths == shape.widths
-
-
-def _written(folder):
-    write_home(folder / "home")
-    return ToyModules(module_order(folder / "home", "es", folder / "es-s0"))
 
 
 def test_members_start_from_clones_of_their_own_and_are_fitted_from_them(tmp_path):
@@ -239,9 +168,8 @@ def _members(toy: Toy) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("asks_again", [False, True])
 def test_failures_are_counted_over_sessions_or_asked_for_again(tmp_path, asks_again):
     """And validations of a training that asks again are not counted; what both sessions cost adds up."""
-    write_home(tmp_path / "home")
     for session in range(2):
-        context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
+        context = es_context(tmp_path)
         context.host.failing.add("checked/m0.c")
         with context.training(3, "step", (State,), asks_again=asks_again) as state:
             assert (context.quarantine.state() == {}) == (asks_again or session == 0)
@@ -265,24 +193,26 @@ def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
             super().advance(step, record, **shown)
 
     monkeypatch.setattr("mlgo.learn.context.TrainingProgress", Watched)
-    write_home(tmp_path / "home")
-    context = ToyModules(module_order(tmp_path / "home", "es", tmp_path / "es-s0"))
+    context = es_context(tmp_path)
     with context.training(2, "step"):
         context.validate(context.start.weights)
         context.host.num_compiled = 2  # one was known
         context.after(State(context.start.weights, 0.5, ({"evaluations": 0}, {"evaluations": 3})))
         context.log([{"epoch": 2.0, "loss": 0.25}], "epoch")
-    (step, record, shown), last = logged
+        context.counts = None  # as where nothing compiles
+        context.after(State(context.start.weights, 0.5, ({}, {"loss": 0.5})))
+    (step, record, shown), last, without = logged
     assert (step, record["evaluations"], record["compiles"], record["cache_hits"]) == (1, 3, 2, 1)
     assert record["recalled_share"] == pytest.approx(1 / 3)
     assert record["evaluations_per_second"] == pytest.approx(3 / record["elapsed_s"])
     assert record["compiles_per_second"] == pytest.approx(2 / record["elapsed_s"])
     assert shown == {"best": "+0.5000", "compiles": 2, "recalled": record["recalled_share"]}
     assert last == (2, {"epoch": 2.0, "loss": 0.25}, {})
+    assert without == (1, {"loss": 0.5}, {"best": "+0.5000"})
 
 
 def test_the_driver_opens_the_context_of_the_task_and_writes_all(tmp_path, monkeypatch):
-    assert type(open_context(order(tmp_path, "es"))) is ChoiceContext
+    assert type(open_context(order(tmp_path, "es", "jit-cse"))) is ChoiceContext
     assert type(open_context(order(tmp_path, "es", "inline-size"))) is ModuleContext
     monkeypatch.setattr("mlgo.learn.driver.ModuleContext", ToyModules)
     write_home(tmp_path / "home")

@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, TrialPruned
 from mlgo.learn.progress import Limits
-from tests.learn.test_glue import ToyContext, order
+from tests.learn.toys import es_context
 
 HISTORY = [{"validation_reward": -0.5}, {}, {"validation_reward": -0.2}, {"validation_reward": -0.4}]
 
@@ -37,21 +37,24 @@ def test_limits_are_read_for_a_seed(tmp_path):
         Limits.read(tmp_path / "batch-0.json", 3)
 
 
+def limited(folder, least):
+    """Evolution strategies that must reach rewards; train as before where they were stopped."""
+    context = es_context(folder)
+    context.order = replace(context.order, limits=Limits(least))
+    context.write(context.order.learner.train(context))
+    return context.order.output
+
+
 def test_a_pruned_training_leaves_its_history_and_ends_at_the_same_step_again(tmp_path):
-    calm = ToyContext(order(tmp_path / "calm", "es", generations=4))
-    calm.write(calm.order.learner.train(calm))
-    whole = (calm.order.output / "history.csv").read_text().splitlines()
-    wanted = replace(order(tmp_path / "pruned", "es", generations=4), limits=Limits({2: 0.5}))
+    whole = (limited(tmp_path / "calm", {}) / "history.csv").read_text().splitlines()
     for _ in range(2):  # the second goes on from a checkpoint
         with pytest.raises(TrialPruned, match=r"pruned after step 2: .* earlier trials had \+50\.000 % there"):
-            wanted.learner.train(ToyContext(wanted))
-        assert (wanted.output / "history.csv").read_text().splitlines() == whole[:4]
-        assert not (wanted.output / "policy.json").exists()
+            limited(tmp_path / "pruned", {2: 0.5})
+        assert (tmp_path / "pruned/es-s0/history.csv").read_text().splitlines() == whole[:4]
+        assert not (tmp_path / "pruned/es-s0/policy.json").exists()
 
 
 def test_a_finished_training_is_pruned_where_it_would_have_been(tmp_path):
-    done = ToyContext(order(tmp_path, "es", generations=4))
-    done.order.learner.train(done)
+    limited(tmp_path, {})
     with pytest.raises(TrialPruned, match="pruned after step 1"):
-        again = replace(done.order, limits=Limits({1: 0.5}))
-        again.learner.train(ToyContext(again))
+        limited(tmp_path, {1: 0.5})

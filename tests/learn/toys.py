@@ -195,6 +195,12 @@ def module_order(home: Path, learner: str, output: Path, **changes: Any) -> Trai
     return TrainOrder(LEARNERS.get(learner), Settings(values), 0, home, work, output, workers=1, where=LOCAL_WORKERS)
 
 
+def es_context(folder: Path) -> ToyModules:
+    """Evolution strategies on data of `write_home`, before they begin."""
+    write_home(folder / "home")
+    return ToyModules(module_order(folder / "home", "es", folder / "es-s0"))
+
+
 def train_on_modules(folder: Path, learner: str, altered: str = "", **changes: Any) -> Toy:
     """Train as the driver does, on data as `write_home` alters them, with changes of the learner's section."""
     write_home(folder / f"home-{altered}", altered)
