@@ -1,7 +1,6 @@
 """How environments compile: by default, as a baseline was measured, or as the user says."""
 
 import gymnasium
-import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
@@ -12,6 +11,7 @@ from mlgo.errors import ConfigError, ToolchainError
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task
 from tests.envs.conftest import SMALL, finish
+from tests.pipeline.test_merge_baseline import blank
 
 INLINING, EVICTION = get_task("inline-size"), get_task("regalloc-evict")
 CHANGED = {"objective": "exec_bytes", "optimization": "-Os"}
@@ -79,18 +79,17 @@ def test_a_corpus_is_compiled_as_its_baseline_was(sample, toolchain, tmp_path):
     """Of two modules the one that is asked about; its score is the baseline's, whatever a compile would say."""
     bitcode = sample("lz/match.c")
     source = {"project": "lz", "language": "c", "licence": "MIT", "skip_reason": ""}
-    empty = {field.name: 0 if pa.types.is_integer(field.type) else "" for field in MODULES}
     rows = [
-        empty | source | {"module": name, "split": "train", "bitcode_sha256": file_sha256(bitcode)}
+        blank(MODULES) | source | {"module": name, "split": "train", "bitcode_sha256": file_sha256(bitcode)}
         for name in ("match.c", "silent.c")
     ]
     shard = source | {"module": "match.c", "ir_sha256": "", "bitcode": bitcode.read_bytes()}
     shard |= {"function_hashes": [], "function_sizes": []}
     write_rows(tmp_path / "modules.parquet", rows, MODULES, {})
     write_rows(tmp_path / "projects" / "lz.parquet", [shard], PROJECT, {})
-    score = dict.fromkeys(SCORES.names) | {"project": "lz", "object_sha256": "", "failure": "", "message": ""}
     scores = [
-        score | {"module": name, "advisor": advisor, "text_bytes": 1234, "num_questions": count}
+        blank(SCORES)
+        | {"project": "lz", "module": name, "advisor": advisor, "text_bytes": 1234, "num_questions": count}
         for name, count in (("match.c", 9), ("silent.c", 0))
         for advisor in ("heuristic", "echo")
     ]

@@ -14,7 +14,7 @@ from mlgo.errors import PolicyError, TrainingError
 from mlgo.evaluate.episodes import Episode
 from mlgo.host.actions import Binary
 from mlgo.learn.base import Trajectory
-from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed, variants
+from mlgo.learn.bcmax.explorers import explorers, load_earlier, perturbed
 from mlgo.learn.bcmax.loop import (
     HEURISTIC,
     STATES,
@@ -114,18 +114,18 @@ POLICY = Policy("inline-size", SCALING, Architecture((2, 1)), np.array([3.0, 4.0
 
 
 def test_variants_of_a_round():
-    found = variants(POLICY, CONFIG, 0, 1)
+    found = explorers(POLICY, {}, CONFIG, 0, 1)
     assert list(found) == ["flipped-0", "flipped-1", "perturbed-0", "perturbed-1", "perturbed-2"]
     assert found["flipped-0"].policy is POLICY
     assert found["flipped-0"].flip_share == CONFIG.flip_share
-    again, later, other = variants(POLICY, CONFIG, 0, 1), variants(POLICY, CONFIG, 0, 2), variants(POLICY, CONFIG, 1, 1)
+    again, later, other = (explorers(POLICY, {}, CONFIG, *at) for at in ((0, 1), (0, 2), (1, 1)))
     lucks = [run["flipped-0"].seed for run in (found, again, later, other)] + [found["flipped-1"].seed]
     assert lucks[0] == lucks[1]
     assert len(set(lucks)) == 4
     noise = [run["perturbed-0"].weights.tolist() for run in (found, again, later, other)]
     assert noise[0] == noise[1]
     assert len({str(weights) for weights in noise}) == 3
-    assert variants(POLICY, CONFIG.model_copy(update={"flipped": 0, "perturbed": 0}), 0, 1) == {}
+    assert explorers(POLICY, {}, CONFIG.model_copy(update={"flipped": 0, "perturbed": 0}), 0, 1) == {}
 
 
 def test_references_and_earlier_policies_come_before_the_first_round(tmp_path):
@@ -134,7 +134,7 @@ def test_references_and_earlier_policies_come_before_the_first_round(tmp_path):
     config = CONFIG.model_copy(update={"references": ["random", "never"]})
     assert list(explorers(POLICY, earlier, config, 0, 0)) == ["random", "never", str(tmp_path)]
     assert explorers(POLICY, {}, config, 0, 0)["random"].flip_share == config.random_share
-    assert list(explorers(POLICY, earlier, config, 0, 1)) == list(variants(POLICY, config, 0, 1))
+    assert list(explorers(POLICY, earlier, config, 0, 1)) == list(explorers(POLICY, {}, CONFIG, 0, 1))
     with pytest.raises(PolicyError, match=r"named in bcmax\.policies, is a policy for .*, the start policy for other"):
         load_earlier([str(tmp_path)], "other")
 

@@ -76,25 +76,20 @@ def load_earlier(folders: Iterable[str], task: str) -> dict[str, Policy]:
 def explorers(
     policy: Policy, earlier: Mapping[str, Policy], config: BCMaxConfig, seed: int, number: int
 ) -> dict[str, Advisor]:
-    """Advisors of a round, by name."""
-    if number:
-        return dict(variants(policy, config, seed, number))
-    own_seed = int(generator(seed, "bcmax", "random").integers(2**63))
-    indifferent = policy.with_weights(np.zeros_like(policy.weights))
-    references: dict[str, Advisor] = {
-        "never": get_task(policy.task).references.passive,
-        # Not `RandomAdvisor`, which looks at more than the observation: response trees cannot serve it.
-        "random": ExploringAdvisor(indifferent, 0.0, config.random_share, own_seed),
-    }
-    return {**{name: references[name] for name in config.references}, **earlier}
-
-
-def variants(policy: Policy, config: BCMaxConfig, seed: int, number: int) -> dict[str, Advisor]:
-    """Advisors that explore around a policy in one round, by name; each round has others.
+    """Advisors of a round, by name: at first the references and earlier policies, then variants of the policy.
 
     Flipped ones change single answers by chance. Perturbed ones answer by other weights, so they change their minds
-    in the same way wherever questions are alike; a clone can follow that more easily.
+    in the same way wherever questions are alike; a clone can follow that more easily. Each round has others.
     """
+    if not number:
+        own_seed = int(generator(seed, "bcmax", "random").integers(2**63))
+        indifferent = policy.with_weights(np.zeros_like(policy.weights))
+        references: dict[str, Advisor] = {
+            "never": get_task(policy.task).references.passive,
+            # Not `RandomAdvisor`, which looks at more than the observation: response trees cannot serve it.
+            "random": ExploringAdvisor(indifferent, 0.0, config.random_share, own_seed),
+        }
+        return {**{name: references[name] for name in config.references}, **earlier}
     found: dict[str, Advisor] = {}
     for i in range(config.flipped):
         own_seed = int(generator(seed, "bcmax", "flip", number, i).integers(2**63))
