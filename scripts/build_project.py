@@ -19,13 +19,12 @@ from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
 from mlgo.corpus.build import (
     BuildLimits,
     build_project,
-    captured_programs,
     captured_project,
     fetch_sources,
     program_of_all,
 )
 from mlgo.corpus.capture.project import Extraction
-from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
+from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
 from mlgo.corpus.recipe import load_recipe
 from mlgo.host.frontend import FrontEnd
@@ -51,17 +50,13 @@ def main() -> None:
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.wheel is not None:
-        cache = (shared / "zig-cache").absolute()
-        how = WheelBuild(toolchain.target, cache, num_threads=args.threads, wheel=recipe.wheel)
         with scratch_directory() as folder:
             extraction = Extraction(args.project, recipe.license, front_end, args.threads)
-            wheel_project(fetch_sources(recipe, shared / "sdists"), folder / "wheel", how, extraction)
+            wheel_project(fetch_sources(recipe, shared / "sdists"), folder / "wheel", recipe.wheel, extraction)
             built = recipe.model_copy(update={"captured": str(folder / "wheel")})
-            rows = captured_project(args.project, built, task, limits)
-            programs = captured_programs(args.project, folder / "wheel", rows)
+            rows, programs = captured_project(args.project, built, task, limits)
     elif recipe.captured is not None:
-        rows = captured_project(args.project, recipe, task, limits)
-        programs = captured_programs(args.project, Path(recipe.captured), rows)
+        rows, programs = captured_project(args.project, recipe, task, limits)
     else:
         rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
         programs = program_of_all(args.project, rows)

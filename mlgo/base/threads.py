@@ -7,6 +7,13 @@ the machine. TensorFlow's pools are set where it is imported, ``learn/tensorflow
 
 import os
 import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 VARIABLES = (
     "OMP_NUM_THREADS",
@@ -18,6 +25,18 @@ VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 """What OpenMP and libraries for linear algebra read when they are loaded; PyArrow reads the first one."""
+
+
+def in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int) -> Iterator[_Result]:
+    """Results for all items in their order, a few ahead of the one that is taken: so few are in memory at a time."""
+    from concurrent.futures import ThreadPoolExecutor  # here, since programs that only limit threads start without it
+
+    rest = iter(items)
+    with ThreadPoolExecutor(num_threads) as pool:
+        ahead = deque(pool.submit(function, item) for item in islice(rest, 4 * num_threads))
+        while ahead:
+            yield ahead.popleft().result()
+            ahead.extend(pool.submit(function, item) for item in islice(rest, 1))
 
 
 def one_thread_each() -> None:

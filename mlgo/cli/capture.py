@@ -13,13 +13,13 @@ from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
-from mlgo.corpus.capture.builds import read_build, without_probes
-from mlgo.corpus.capture.commands import recorded_steps
+from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.importers import KINDS, import_build
-from mlgo.corpus.capture.invocations import RECORDS, run_build
+from mlgo.corpus.capture.invocations import run_build
 from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
-from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
+from mlgo.corpus.capture.wheels import wheel_project
+from mlgo.corpus.recipe import Wheel
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
@@ -74,7 +74,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     status, root = 0, Path(os.path.normpath((args.root or Path()).absolute()))  # builds name folders without `..`
     if command:
         status = run_build(command, args.output)
-        build = without_probes(read_build(recorded_steps(args.output / RECORDS), root))
+        build = recorded_build(args.output, root)
     else:
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
@@ -103,11 +103,8 @@ def _capture_sdist(args: argparse.Namespace) -> Captured:
     package = Package(name, version, args.sha256, "sdist") if args.sha256 else pin_package(name, version, "sdist")
     if not args.sha256:
         print(f"{package} has sha256 {package.sha256}", file=sys.stderr)
-    shared = shared_folder()
-    archive = fetch_package(package, shared / "sdists")
-    extraction = _extraction(args, args.name or name)
-    how = WheelBuild(extraction.front_end.toolchain.target, (shared / "zig-cache").absolute(), num_threads=args.jobs)
-    return wheel_project(archive, args.output.absolute(), how, extraction)
+    archive = fetch_package(package, shared_folder() / "sdists")
+    return wheel_project(archive, args.output.absolute(), Wheel(), _extraction(args, args.name or name))
 
 
 def _options(text: str) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 import argparse
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -29,23 +29,23 @@ from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations
-from mlgo.corpus.capture.llvm_corpora import Exporter
+from mlgo.corpus.capture.llvm_corpora import export_corpus
 from mlgo.corpus.capture.objects import Recompiler
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.corpus.store import (
     CAPTURED_NAME,
     OBJECTS_NAME,
     VERIFIED_NAME,
+    Module,
     load_modules,
     table_of,
     unpack_bitcode,
-    unpack_corpus,
     unpack_project,
 )
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.shipped import object_paths
-from mlgo.evaluate.targets import one_project
+from mlgo.evaluate.targets import corpus_projects, one_project
 from mlgo.host.frontend import FrontEnd
 from mlgo.policy.stored import load_stored
 from mlgo.pool.cores import usable_cores
@@ -118,7 +118,6 @@ def run_export(args: argparse.Namespace) -> None:
     if args.split and not args.corpus:
         raise ConfigError("--split is for --corpus; a captured project has no splits")
     config, toolchain = configured(args)
-    exporter = Exporter(toolchain, config.compile.optimization, config.compile.compile_timeout_s)
     bitcode = shared_folder() / "bitcode"
     if args.corpus:
         modules = load_modules(args.corpus, splits=[args.split] if args.split else None)
@@ -126,7 +125,8 @@ def run_export(args: argparse.Namespace) -> None:
     else:
         modules, files = unpack_project(args.project / CAPTURED_NAME, bitcode)
     named = [(one.key if args.corpus else one.name, files[one.key]) for one in modules]
-    count = exporter.write(args.output, tqdm(named, "written", unit="module", disable=None))
+    written = tqdm(named, "written", unit="module", disable=None)
+    count = export_corpus(args.output, written, toolchain, config.compile)
     say(args, {"modules": count}, f"{count} modules in {args.output}")
 
 
@@ -178,9 +178,12 @@ def run_seen(args: argparse.Namespace) -> int:
         raise ConfigError("name what is trained on: --corpus DIR, or --against DIR for single projects")
     (config, toolchain), shared = configured(args), shared_folder()
     front_end = FrontEnd(toolchain, config.compile, shared / "zig-cache")
-    unpacked = [unpack_project(table_of(path), shared / "bitcode") for path in [*args.project, *args.against]]
+    unpacked: list[tuple[Sequence[Module], Mapping[str, Path]]] = [
+        unpack_project(table_of(path), shared / "bitcode") for path in [*args.project, *args.against]
+    ]
     if args.corpus is not None:
-        unpacked += unpack_corpus(args.corpus, shared / "bitcode", "train")
+        trained = corpus_projects(args.corpus, shared / "bitcode", "train", None)
+        unpacked += [(target.modules, target.unpack()) for target in trained]
     tables = [
         project_bodies(front_end.print_ir, modules, files, shared / "bodies", args.jobs)
         for modules, files in tqdm(unpacked, "read", unit="project", disable=None)

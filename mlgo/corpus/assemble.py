@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -27,9 +28,8 @@ def read_sources(path: Path) -> list[Source]:
 def without_bitcode(row: RowView) -> Source:
     """A row of ``artifacts.PROJECT`` with ``bitcode_sha256`` and ``bitcode_bytes`` instead of the bitcode itself."""
     bitcode = row["bitcode"]
-    content = {"bitcode_sha256": "", "bitcode_bytes": 0}
-    if bitcode is not None:
-        content = {"bitcode_sha256": hashlib.sha256(bitcode).hexdigest(), "bitcode_bytes": len(bitcode)}
+    digest = "" if bitcode is None else hashlib.sha256(bitcode).hexdigest()
+    content = {"bitcode_sha256": digest, "bitcode_bytes": len(bitcode or b"")}
     hashes, sizes = np.array(row["function_hashes"], np.uint64), np.array(row["function_sizes"], np.int32)
     rest = {name: value for name, value in row.items() if name != "bitcode"}
     return rest | content | {"function_hashes": hashes, "function_sizes": sizes}
@@ -96,12 +96,11 @@ def shared_bodies(projects: Mapping[str, Sequence[Source]], manifest: list[Row])
             if split is not None:
                 lengths = zip(row["function_hashes"].tolist(), row["function_sizes"].tolist(), strict=True)
                 bodies[split].update(lengths)
-    pairs = [(a, b) for i, a in enumerate(SPLITS) for b in SPLITS[i + 1 :]]
-    shared = {f"{a}/{b}": bodies[a].keys() & bodies[b].keys() for a, b in pairs}
-    return {
-        pair: {"bodies": len(hashes), "instructions": sum(bodies[pair.split("/")[0]][h] for h in hashes)}
-        for pair, hashes in shared.items()
-    }
+    found = {}
+    for one, other in combinations(SPLITS, 2):
+        shared = bodies[one].keys() & bodies[other].keys()
+        found[f"{one}/{other}"] = {"bodies": len(shared), "instructions": sum(bodies[one][body] for body in shared)}
+    return found
 
 
 def _check_every_split_has_modules(rows: list[tuple[str, Source]], splits: Mapping[str, list[str]]) -> None:

@@ -6,8 +6,7 @@ import shutil
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +16,7 @@ from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read
 from mlgo.base.packages import Package, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
+from mlgo.base.threads import in_threads
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
@@ -39,9 +39,13 @@ class BuildLimits:
         return f"sampled: the project was cut to {self.max_modules} sources"
 
 
-def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> list[Row]:
-    """A captured project's rows, under the name that it has in the corpus; see `build_project`."""
-    path = Path(str(recipe.captured), CAPTURED_NAME)
+def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimits) -> tuple[list[Row], list[Row]]:
+    """Rows of a captured project, ``artifacts.PROJECT`` and ``PROGRAMS_OF_PROJECT``, under its name in the corpus.
+
+    Sources that are no modules, as they were skipped or sampled away, are among the foreign inputs of programs.
+    """
+    folder = Path(str(recipe.captured))
+    path = folder / CAPTURED_NAME
     made_for = read_provenance(path).get("task")
     if made_for != task:
         raise CorpusError(
@@ -56,7 +60,10 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
             row |= columns_without(limits.left_out)
         rows.append(row)
     _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
-    return sorted(rows, key=lambda row: str(row["module"]))
+    modules = {row["module"] for row in rows if not row["skip_reason"]}
+    programs = read_table(folder / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
+    linked = [program_of(modules, program) | {"project": project} for program in programs]
+    return sorted(rows, key=lambda row: str(row["module"])), linked
 
 
 def build_project(
@@ -85,8 +92,8 @@ def build_project(
             except CompileError as error:
                 return row | columns_without(f"{error.kind}: {str(error).replace(f'{root}/', '')}")
 
-        with ThreadPoolExecutor(limits.num_threads) as pool:
-            rows = list(tqdm(pool.map(build, sources), project, len(sources), unit="module", disable=None))
+        built = in_threads(build, sources, limits.num_threads)
+        rows = list(tqdm(built, project, len(sources), unit="module", disable=None))
     _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
     return rows
 
@@ -95,9 +102,12 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Path:
     """Sources of a recipe in a new folder under ``folder``, without its generated files."""
     if recipe.captured is not None or recipe.wheel is not None:
         raise CorpusError(f"{recipe.name} is a captured build; its sources are compiled by mlgo capture alone")
-    if recipe.path is not None:
-        return copy_local(recipe, folder / "sources")
-    return unpack(fetch_sources(recipe, cache_dir), folder / "sources")
+    if recipe.path is None:
+        return unpack(fetch_sources(recipe, cache_dir), folder / "sources")
+    if not Path(recipe.path).is_dir():
+        raise CorpusError(f"{recipe.name}: {recipe.path} is not a folder; run from the project's top folder")
+    # A copy, so that generated files never land among the sources.
+    return Path(shutil.copytree(recipe.path, folder / "sources" / recipe.name))
 
 
 def columns_of(compiler: FrontEnd, bitcode: Path, ir: bytes | None = None) -> Row:
@@ -108,12 +118,9 @@ def columns_of(compiler: FrontEnd, bitcode: Path, ir: bytes | None = None) -> Ro
 
 def ir_of(compiler: FrontEnd, bitcode: Path) -> bytes:
     """Textual IR of bitcode."""
-    text = bitcode.with_suffix(".ll")
-    try:
-        compiler.print_ir(bitcode, text)
-        return text.read_bytes()
-    finally:
-        text.unlink(missing_ok=True)
+    with scratch_directory() as folder:
+        compiler.print_ir(bitcode, folder / "module.ll")
+        return (folder / "module.ll").read_bytes()
 
 
 def columns_without(skip_reason: str) -> Row:
@@ -176,28 +183,12 @@ def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
             shutil.copyfileobj(content, file)
 
 
-def copy_local(recipe: Recipe, folder: Path) -> Path:
-    """Copy a local project's sources, so that generated files never land among them."""
-    source = Path(str(recipe.path))
-    if not source.is_dir():
-        raise CorpusError(f"{recipe.name}: {source} is not a folder; run from the project's top folder")
-    return Path(shutil.copytree(source, folder / recipe.name))
-
-
-def captured_programs(project: str, captured: Path, rows: Iterable[RowView]) -> list[Row]:
-    """Rows of ``artifacts.PROGRAMS_OF_PROJECT`` of a captured project, under the name that it has in the corpus.
-
-    Sources that are no modules, as they were skipped or sampled away, are among the foreign inputs.
-    """
-    modules = {row["module"] for row in rows if not row["skip_reason"]}
-    programs = []
-    for program in read_table(captured / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist():
-        parts = [part | {"modules": [name for name in part["modules"] if name in modules]} for part in program["parts"]]
-        missing = {name: True for part in program["parts"] for name in part["modules"] if name not in modules}
-        foreign = [*program["foreign"], *missing]
-        linked = [part for part in parts if part["modules"]]
-        programs.append({**program, "project": project, "parts": linked, "foreign": foreign})
-    return programs
+def program_of(modules: Container[str], program: RowView) -> Row:
+    """A row of ``artifacts.PROGRAMS_OF_PROJECT`` whose parts hold these modules alone; the others are foreign."""
+    parts = [part | {"modules": [name for name in part["modules"] if name in modules]} for part in program["parts"]]
+    missing = {name: True for part in program["parts"] for name in part["modules"] if name not in modules}
+    linked = [part for part in parts if part["modules"]]
+    return {**program, "parts": linked, "foreign": [*program["foreign"], *missing]}
 
 
 def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:

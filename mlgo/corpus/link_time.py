@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import numpy as np
 from mlgo.base.artifacts import Row
 from mlgo.base.config import CompileConfig, Form
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
@@ -76,10 +77,6 @@ def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
         yield Sources(kept, paths)
 
 
-Made = tuple[Row, list[Row]]
-"""A linked file, row of ``artifacts.PROGRAMS_OF_PROJECT``, with its modules."""
-
-
 def remake_programs(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
 ) -> tuple[list[Row], list[Row]]:
@@ -88,7 +85,7 @@ def remake_programs(
     Of the old modules those remain, without code, that were none before or that no linked file holds.
     """
 
-    def one(program: Row) -> Made:
+    def one(program: Row) -> tuple[Row, list[Row]]:
         file = LinkedFile.of_row(program)
         try:
             made = make(file)
@@ -98,8 +95,7 @@ def remake_programs(
         names = [row["module"] for row in made if not row["skip_reason"]]
         return program | {"parts": [{"kind": "object", "modules": [name]} for name in names]}, made
 
-    with ThreadPoolExecutor(tools.num_threads) as pool:
-        done = list(pool.map(one, programs))
+    done = list(in_threads(one, programs, tools.num_threads))
     linked = {name for program in programs for part in program["parts"] for name in part["modules"]}
     left = [
         row if row["skip_reason"] else row | columns_without("unlinked: no linked file that was taken holds it")
@@ -326,16 +322,10 @@ def _fat_objects(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> di
     front_end = tools.front_end
 
     def compile_one(name: str) -> Path:
-        path = sources.paths[name]
-        fat = path.with_suffix(".fat.bc")
-        fat.write_bytes(fat_module(path))
-        output = path.with_suffix(".o")
-        try:
-            compile_plain(front_end.toolchain, fat, front_end.settings, object_path=output)
-        except CompileError:  # the link reports that it is missing
-            pass
-        finally:
-            fat.unlink()
+        fat, output = fat_module(sources.paths[name]), sources.paths[name].with_suffix(".o")
+        with scratch_directory() as folder, suppress(CompileError):  # the link reports that it is missing
+            (folder / "fat.bc").write_bytes(fat)
+            compile_plain(front_end.toolchain, folder / "fat.bc", front_end.settings, object_path=output)
         return output
 
     return dict(zip(sources.paths, pool.map(compile_one, sources.paths), strict=True))

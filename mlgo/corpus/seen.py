@@ -5,9 +5,7 @@ The bodies of projects are a table: name, exact hash and sketch of each.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ import pyarrow as pa
 from mlgo.base.artifacts import BODIES, SEEN, Row, provenance, read_table, write_table
 from mlgo.base.files import content_hash
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.threads import in_threads
 from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
 from mlgo.corpus.functions import LEAST_INSTRUCTIONS, SKETCH, Function, Reader, sketches
 from mlgo.corpus.store import Module
@@ -50,18 +49,16 @@ def read_bodies(
 ) -> Iterator[tuple[Module, list[Function]]]:
     """Functions of modules, given with their bitcode."""
     reader = Reader()
-    with scratch_directory() as folder, ThreadPoolExecutor(num_threads) as pool:
+    with scratch_directory() as folder:
 
         def printed(job: tuple[int, tuple[Module, Path]]) -> tuple[Module, Path]:
             number, (module, path) = job
             printer(path.absolute(), folder / f"{number}.ll")
             return module, folder / f"{number}.ll"
 
-        todo = enumerate(modules)
-        while some := list(islice(todo, 4 * num_threads)):  # a few at a time: printed IR is ten times as long
-            for module, text in pool.map(printed, some):
-                yield module, list(reader.functions(text.read_bytes()))
-                text.unlink()
+        for module, text in in_threads(printed, enumerate(modules), num_threads):
+            yield module, list(reader.functions(text.read_bytes()))
+            text.unlink()
 
 
 def body_table(modules: Iterable[tuple[Module, Sequence[Function]]]) -> pa.Table:

@@ -137,14 +137,6 @@ def table_of(path: Path) -> Path:
     return path if path.suffix == ".parquet" else path / CAPTURED_NAME
 
 
-def unpack_corpus(corpus_dir: Path, bitcode_dir: Path, split: str) -> list[tuple[list[Module], dict[str, Path]]]:
-    """Modules of each project of a split, as its manifest lists them, and their files; see `unpack_project`."""
-    projects: dict[str, list[Module]] = {}
-    for module in load_modules(corpus_dir, splits=[split]):
-        projects.setdefault(module.project, []).append(module)
-    return [(modules, unpack_bitcode(corpus_dir, modules, bitcode_dir)) for modules in projects.values()]
-
-
 def unpack_rows(rows: Iterable[RowView], split: str, bitcode_dir: Path) -> tuple[list[Module], dict[str, Path]]:
     """The same for rows of such a table, which may hold no module."""
     modules, files = [], {}

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,9 @@ import pytest
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, PROJECT, read_table
 from mlgo.corpus.capture.builds import read_build
 from mlgo.corpus.capture.invocations import read_invocations, tool_and_options
-from mlgo.corpus.capture.wheels import WheelBuild, wheel_project
+from mlgo.corpus.capture.project import Extraction
+from mlgo.corpus.capture.wheels import wheel_project
+from mlgo.corpus.recipe import Wheel
 from mlgo.errors import CorpusError
 from mlgo.host.linker import LinkedFile
 from tests.corpus.capture.conftest import shell_steps
@@ -157,11 +160,11 @@ def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
         ({"backend.py": BACKEND.replace('"thing" + suffix)', '"other.so")')}, "holds no linked file"),
     ],
 )
-def test_a_build_that_does_not_work(tmp_path, shared, changes, message):
+def test_a_build_that_does_not_work(tmp_path, shared, front_end, changes, message):
     sdist, _ = sdist_of(tmp_path, FILES | changes)
-    how = WheelBuild("x86_64-linux-gnu", shared / "zig-cache")
+    extraction = Extraction("thing", "", replace(front_end, cache_dir=shared / "zig-cache"), 1)
     with pytest.raises(CorpusError, match=message):
-        wheel_project(sdist, tmp_path / "out", how, None)
+        wheel_project(sdist, tmp_path / "out", Wheel(), extraction)
 
 
 def test_no_name_is_by_chance():

@@ -17,10 +17,8 @@ from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table, write_
 from mlgo.corpus.build import (
     BuildLimits,
     build_project,
-    captured_programs,
     captured_project,
     columns_without,
-    copy_local,
     fetch_sources,
     program_of_all,
     source_folder,
@@ -242,12 +240,12 @@ def test_damage_inside_an_archive(tmp_path):
 
 def test_local_projects_are_copied(project, tmp_path):
     before = everything(project)
-    copy = copy_local(local(project), tmp_path / "copies")
+    copy = source_folder(local(project), tmp_path, tmp_path / "copies")
     (copy / "generated.h").write_text("")
     assert everything(copy) == before | {"generated.h"}
     assert everything(project) == before
     with pytest.raises(CorpusError, match="is not a folder"):
-        copy_local(local(tmp_path / "none"), tmp_path / "copies")
+        source_folder(local(tmp_path / "none"), tmp_path, tmp_path / "copies")
 
 
 def source(module: str, reason: str = "") -> dict:
@@ -280,18 +278,20 @@ def captured(tmp_path):
 
 
 def test_a_captured_project_keeps_its_programs_under_its_new_name(captured):
-    assert captured_programs("thing", captured, captured_rows(captured)) == [program("thing")]
+    assert captured_rows(captured)[1] == [program("thing")]
 
 
 def test_modules_that_were_not_taken_or_sampled_away_are_foreign(captured):
     rows = [source("main.c"), source("a.c", "exit: no"), source("b.c", "sampled: cut"), source("c.c")]
-    (found,) = captured_programs("thing", captured, rows)
+    write_rows(captured / "project.parquet", rows, PROJECT, {"task": "t"})
+    _, (found,) = captured_rows(captured)
     assert found["parts"] == [{"kind": "object", "modules": ["main.c"]}, {"kind": "archive", "modules": ["c.c"]}]
     assert found["foreign"] == ["start.S", "a.c", "b.c"]
     assert found["version_script"] == "{ global: f; };"
-    sampled = captured_rows(captured, max_modules=2)
+    rows = [source(f"{name}.c") for name in ("main", "a", "b", "c")]
+    write_rows(captured / "project.parquet", rows, PROJECT, {"task": "t"})
+    sampled, (found,) = captured_rows(captured, max_modules=2)
     taken = {row["module"] for row in sampled if not row["skip_reason"]}
-    (found,) = captured_programs("thing", captured, sampled)
     assert len(taken) == 2
     assert {name for part in found["parts"] for name in part["modules"]} == taken
     assert set(found["foreign"]) == {"start.S", "main.c", "a.c", "b.c", "c.c"} - taken
@@ -318,8 +318,9 @@ def test_captures_that_are_refused(captured, tmp_path):
         captured_rows(captured)
     with pytest.raises(ArtifactError, match=r"nothing/project\.parquet"):
         captured_rows(tmp_path / "nothing")
+    write_rows(tmp_path / "nothing/project.parquet", [source("main.c")], PROJECT, {"task": "t"})
     with pytest.raises(ArtifactError, match=r"nothing/programs\.parquet"):
-        captured_programs("thing", tmp_path / "nothing", [])
+        captured_rows(tmp_path / "nothing")
 
 
 def test_a_captured_project_has_no_sources(captured, tmp_path):

@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mlgo.errors import ObjectError
+from mlgo.objects.elf import ELF
 
 if TYPE_CHECKING:
     import lief
@@ -178,9 +179,8 @@ def _machine(triple: str) -> tuple[str, str]:
 
 
 _BITCODE, _COMMAND = (".llvmbc", "__bitcode"), (".llvmcmd", "__cmdline")
-_MACH_O = (0xFEEDFACE, 0xFEEDFACF, 0xCAFEBABE)
-_ORDERS: tuple[Literal["little", "big"], ...] = ("little", "big")
-_COFF_MACHINES = (0x8664, 0x014C, 0xAA64, 0x01C4)
+_MACH_O = tuple(struct.pack(order, number) for number in (0xFEEDFACE, 0xFEEDFACF, 0xCAFEBABE) for order in ("<I", ">I"))
+_COFF = tuple(struct.pack("<H", machine) for machine in (0x8664, 0x014C, 0xAA64, 0x01C4))
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,7 @@ class Embedded:
 
 def is_object(start: bytes) -> bool:
     """Whether a file that begins so may be an object, or a linked file, of ELF, Mach-O or COFF."""
-    if start[:4] == b"\x7fELF":
-        return True
-    return _is_mach_o(start) or int.from_bytes(start[:2], "little") in _COFF_MACHINES
+    return start.startswith((ELF, *_MACH_O, *_COFF))
 
 
 def find_embedded(data: bytes) -> list[Embedded]:
@@ -213,16 +211,12 @@ def split_command(data: bytes) -> tuple[str, ...]:
     return tuple(words[:-1] if words[-1] == "" else words)
 
 
-def _is_mach_o(start: bytes) -> bool:
-    return any(int.from_bytes(start[:4], order) in _MACH_O for order in _ORDERS)
-
-
 def _slices(data: bytes) -> Iterator[tuple[int, list["lief.Section"]]]:
     """Parts of a file with their sections and where they begin: one, but for universal files of Mach-O."""
     import lief  # takes 0.3 s
 
     lief.logging.disable()  # it writes of damaged files to stderr by itself
-    if _is_mach_o(data):
+    if data.startswith(_MACH_O):
         fat = lief.MachO.parse(data)
         if fat is None:
             raise ObjectError("it is damaged")

@@ -1,12 +1,13 @@
 """From the steps of a build to its units and programs: which sources make which linked file, through which archives."""
 
 import os
+import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from filecmp import cmp
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Literal
 
@@ -18,14 +19,14 @@ from mlgo.corpus.capture.commands import (
     LinkStep,
     Step,
     expanded,
-    is_shared,
     steps_of,
 )
-from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
+from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
 from mlgo.host.linker import await_linker
 from mlgo.host.process import Child
 from mlgo.host.toolchain import find_linker, zig_environment
 
+_SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
 _PROBES = ("CompilerId", "_CMakeLTOTest")
 """Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
 
@@ -133,8 +134,12 @@ def read_build(steps: Iterable[Step], root: Path, temporary: Sequence[Path] = ()
     return Build(tuple(BuildUnit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
 
 
-def without_probes(build: Build) -> Build:
-    """The build without what only tried the compiler: files that are gone, and CMake's own tests."""
+def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = ()) -> Build:
+    """The build that wrappers have recorded in a folder, without what only tried the compiler; see `read_build`.
+
+    Left out are files that are gone, and CMake's own tests.
+    """
+    build = read_build(chain.from_iterable(map(steps_of, read_invocations(folder / RECORDS))), root, temporary)
     programs = tuple(one for one in build.programs if _is_product(one.link.output))
     linked = {name for one in programs for part in one.parts for name in part.units}
     units = tuple(one for one in build.units if one.name in linked or _is_product(one.compile.output))
@@ -165,7 +170,7 @@ def _with_libraries(link: LinkStep, archives: set[Path]) -> list[Path]:
     return found
 
 
-def original_archive(path: Path, archives: set[Path]) -> Path:
+def original_archive(path: Path, archives: Collection[Path]) -> Path:
     """The archive of the build that a file is a copy of, as ``make install`` makes; else the file itself."""
     is_known = path in archives or path.suffix != ".a"
     same = [] if is_known else [one for one in archives if one.name == path.name]
@@ -174,7 +179,7 @@ def original_archive(path: Path, archives: set[Path]) -> Path:
 
 def _kind(path: Path, link: LinkStep, archives: set[Path]) -> Literal["object", "archive"]:
     is_archive = original_archive(path, archives) in archives and path not in link.whole
-    return "archive" if is_archive and not is_shared(path) else "object"
+    return "archive" if is_archive and not _SHARED.search(path.name) else "object"
 
 
 def _names(compiles: Sequence[CompileStep], name: Callable[[Path], str]) -> list[str]:
@@ -212,8 +217,7 @@ class Relink:
     cache_dir: Path  # folder for zig's caches
     timeout_s: float  # deadline of each link
     _made: dict[Path, Path] = field(default_factory=dict)  # by path in the build
-    _archives: set[Path] = field(default_factory=set)
-    _members: dict[Path, list[Path]] = field(default_factory=dict)
+    _members: dict[Path, list[Path]] = field(default_factory=dict)  # by archive
 
     def run(self, calls: Iterable[ToolInvocation], build: Build) -> dict[str, Path]:
         """Link the programs of a build; `LinkError` where one of its tools refuses."""
@@ -236,9 +240,8 @@ class Relink:
 
     def _archive(self, step: ArchiveStep) -> None:
         members = [str(path) for member in step.members if (path := self._made.get(member, member)).exists()]
-        target = self._made[step.output] if step.output in self._archives else self._place(step.output)
+        target = self._made[step.output] if step.output in self._members else self._place(step.output)
         self._run([str(find_linker()), "ar", "rcs", str(target), *members], self.folder)
-        self._archives.add(step.output)
         self._members.setdefault(step.output, []).extend(step.members)
         self._made[step.output] = target
 
@@ -265,7 +268,7 @@ class Relink:
         return word if path is None else str(path)
 
     def _of(self, path: Path) -> Path | None:
-        return self._made.get(original_archive(path, self._archives))
+        return self._made.get(original_archive(path, self._members))
 
     def _place(self, output: Path) -> Path:
         place = self.folder / f"{len(self._made):04d}" / output.name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mlgo.corpus.capture.invocations import ToolInvocation, read_invocations, tool_and_options
+from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
 from mlgo.host.command_line import DEPENDENCY_OPTIONS, LINK_OPTIONS, WITHOUT_CODE, by_option, linker_takes_value
 
 SOURCE_LANGUAGES = {
@@ -26,7 +26,6 @@ SOURCE_LANGUAGES = {
 """Languages of sources by suffix, as drivers of GCC and clang have them."""
 
 _X_LANGUAGES = {"c": "c", "cpp-output": "c", "c++": "c++", "c++-cpp-output": "c++"}
-_SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
 
 _TOLERATED = re.compile(
     r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
@@ -105,12 +104,6 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
         link = _link(call.folder, arguments, "a.out", through_compiler=False)
         steps = [link] if link.inputs else []
     yield from (replace(step, problem=call.problem) if call.problem else step for step in steps)
-
-
-def recorded_steps(records: Path) -> Iterator[Step]:
-    """Steps of the calls that wrappers have written, in the order of time."""
-    for call in read_invocations(records):
-        yield from steps_of(call)
 
 
 def expanded(call: ToolInvocation) -> list[str]:
@@ -288,8 +281,3 @@ def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:
 
 def _absolute(folder: Path, name: str) -> Path:
     return Path(os.path.normpath(folder / name))
-
-
-def is_shared(path: Path) -> bool:
-    """Whether a file is a shared object by its name."""
-    return bool(_SHARED.search(path.name))

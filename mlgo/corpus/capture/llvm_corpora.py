@@ -10,13 +10,15 @@ here, as clang itself prints it, without what names this machine or the files of
 options around its bitcode, so a corpus that is read again gives the same bytes.
 """
 
+import functools
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, ConfigDict
 
+from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes, write_json
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
 from mlgo.corpus.capture.builds import as_text, free_name
@@ -89,58 +91,47 @@ _OF_ONE_COMPILE = ("-main-file-name", "-o", "-x", "-dumpdir", "-resource-dir")
 _OF_THIS_MACHINE = ("-fdebug-compilation-dir=", "-fcoverage-compilation-dir=")
 
 
-@dataclass(frozen=True)
-class Exporter:
-    """Writes corpora for other tools."""
+def export_corpus(
+    folder: Path, modules: Iterable[tuple[str, Path]], toolchain: Toolchain, settings: CompileConfig
+) -> int:
+    """Write modules, given as name and file, to a new folder, and return their number; one is in memory at a time.
 
-    toolchain: Toolchain  # compiler that the commands are for
-    optimization: str  # level of the compiles
-    timeout_s: float  # deadline of a question to the compiler
-    _commands: dict[tuple[str, ...], bytes] = field(default_factory=dict)  # by options of code generation
-
-    def write(self, folder: Path, modules: Iterable[tuple[str, Path]]) -> int:
-        """Write modules, given as name and file, to a new folder, and return their number; one is in memory at a time.
-
-        Names may be absolute or hold ``..``; in the corpus they lie beneath the folder. The description comes last, so
-        a folder without one is not whole.
-        """
-        if folder.is_dir() and any(folder.iterdir()):
-            raise CorpusError(f"{folder} is not empty; name another folder")
-        names, with_index, taken = [], 0, set[str]()
-        for name, module in modules:
-            beneath = [part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")]
-            names.append(free_name("/".join(beneath) or "module", taken))
-            with_index += self._write_module(folder / names[-1], module)
-        if not names:
-            raise CorpusError("there is no module to export")
-        if with_index not in (0, len(names)):
-            raise CorpusError(f"{with_index} of {len(names)} modules have an index of ThinLTO; all or none must")
-        write_json(folder / DESCRIPTION, {"modules": names, "has_thinlto": bool(with_index)})
-        return len(names)
-
-    def _write_module(self, path: Path, module: Path) -> bool:
-        """Write the files of a module; whether it has an index of ThinLTO."""
-        generation = generation_of(module)
-        if generation.options not in self._commands:
-            self._commands[generation.options] = self._command(generation.options)
+    Names may be absolute or hold ``..``; in the corpus they lie beneath the folder. The description comes last, so a
+    folder without one is not whole.
+    """
+    if folder.is_dir() and any(folder.iterdir()):
+        raise CorpusError(f"{folder} is not empty; name another folder")
+    command = functools.cache(partial(_command, toolchain, settings))
+    names, with_index, taken = [], 0, set[str]()
+    for name, module in modules:
+        beneath = [part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")]
+        names.append(free_name("/".join(beneath) or "module", taken))
+        path, generation = folder / names[-1], generation_of(module)
         bitcode = with_options(bitcode_of(module.read_bytes()), generation.options)
         write_bytes(path.with_name(f"{path.name}.bc"), bitcode)
-        write_bytes(path.with_name(f"{path.name}.cmd"), self._commands[generation.options])
+        write_bytes(path.with_name(f"{path.name}.cmd"), command(generation.options))
         if generation.index:
             write_bytes(path.with_name(f"{path.name}.thinlto.bc"), generation.index)
-        return bool(generation.index)
+            with_index += 1
+    if not names:
+        raise CorpusError("there is no module to export")
+    if with_index not in (0, len(names)):
+        raise CorpusError(f"{with_index} of {len(names)} modules have an index of ThinLTO; all or none must")
+    write_json(folder / DESCRIPTION, {"modules": names, "has_thinlto": bool(with_index)})
+    return len(names)
 
-    def _command(self, options: tuple[str, ...]) -> bytes:
-        """Arguments of ``-cc1`` that compile a module with some options of code generation, each ended by NUL."""
-        files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")
-        question = [*self.toolchain.back_end, self.optimization, *options, *files]
-        words = front_end_words(driver_plan(question, self.timeout_s))
-        if words is None:
-            raise ToolchainError(f"{self.toolchain.name} does not say how it compiles with {' '.join(options)}")
-        portable, rest = [], iter(words[words.index("-cc1") : -1])
-        for word in rest:
-            if word in _OF_ONE_COMPILE:
-                next(rest, None)
-            elif not word.startswith(_OF_THIS_MACHINE):
-                portable.append(f"{word}\0")
-        return "".join(portable).encode("utf-8", "surrogateescape")
+
+def _command(toolchain: Toolchain, settings: CompileConfig, options: tuple[str, ...]) -> bytes:
+    """Arguments of ``-cc1`` that compile a module with some options of code generation, each ended by NUL."""
+    files = ("-x", "ir", "-c", os.devnull, "-o", "module.o", "-###")
+    question = [*toolchain.back_end, settings.optimization, *options, *files]
+    words = front_end_words(driver_plan(question, settings.compile_timeout_s))
+    if words is None:
+        raise ToolchainError(f"{toolchain.name} does not say how it compiles with {' '.join(options)}")
+    portable, rest = [], iter(words[words.index("-cc1") : -1])
+    for word in rest:
+        if word in _OF_ONE_COMPILE:
+            next(rest, None)
+        elif not word.startswith(_OF_THIS_MACHINE):
+            portable.append(f"{word}\0")
+    return "".join(portable).encode("utf-8", "surrogateescape")

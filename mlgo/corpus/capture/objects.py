@@ -14,7 +14,6 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,6 +21,7 @@ from typing import Literal
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import file_sha256
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
@@ -29,13 +29,12 @@ from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError,
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
-from mlgo.objects.elf import SHF_ALLOC, read_sections, section_name, text_size
+from mlgo.objects.elf import SHF_ALLOC, SHT_NOBITS, read_sections, section_contents, section_names, text_size
 
 _TIMEOUT_S = 30.0
 _VERSION = re.compile(r"^.*\b(?:clang|gcc) version \S+.*$", re.MULTILINE)
 _QUOTED_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _QUOTED_CALL = re.compile(r'^ "(?:[^"\\]|\\.)*"(?: "(?:[^"\\]|\\.)*")*', re.DOTALL | re.MULTILINE)
-_NO_CONTENT = 8  # SHT_NOBITS
 
 
 @dataclass(frozen=True)
@@ -61,12 +60,10 @@ def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[
 def measured_object(data: bytes) -> tuple[int, str]:
     """Text of an object in bytes, and the hash of what is loaded of it, whatever the order of its sections."""
     sections = read_sections(data)
-    loaded = []
-    for number in ((sections["flags"] & SHF_ALLOC) != 0).nonzero()[0]:
-        one = sections[number]
-        start = int(one["offset"])
-        content = b"" if one["type"] == _NO_CONTENT else data[start : start + int(one["size"])]
-        head = b"%s\0%d\0%d\0" % (section_name(data, sections, int(number)), one["flags"] & 7, one["size"])
+    some, loaded = sections[(sections["flags"] & SHF_ALLOC) != 0], []
+    for name, one in zip(section_names(data, sections, some), some, strict=True):
+        content = b"" if one["type"] == SHT_NOBITS else section_contents(data, one)
+        head = b"%s\0%d\0%d\0" % (name, one["flags"] & 7, one["size"])
         loaded.append(head + hashlib.sha256(content).digest())
     return text_size(sections), hashlib.sha256(b"".join(sorted(loaded))).hexdigest()
 
@@ -178,8 +175,7 @@ class Recompiler:
 
     def verify(self, rows: Sequence[RowView]) -> Iterator[Row]:
         """Rows of ``artifacts.VERIFIED`` for rows of ``artifacts.OBJECTS_OF_BUILD``, in their order."""
-        with ThreadPoolExecutor(self.num_threads) as pool:
-            yield from pool.map(self._verify, rows)
+        return in_threads(self._verify, rows, self.num_threads)
 
     def _verify(self, row: RowView) -> Row:
         names = ("project", "module", "compiler", "level", "text_bytes")

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from mlgo.base.files import write_bytes
+from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
 from mlgo.corpus.capture.commands import SOURCE_LANGUAGES
 from mlgo.errors import CompilerExit, ConfigError
@@ -49,11 +50,6 @@ class Options:
     front_end: tuple[str, ...]  # for sources: macros, folders, language, code generation
     level: str  # such as `-O2`; empty where none was given
     dropped: tuple[str, ...]  # what stays behind: targets, system roots, colours of messages
-
-    @property
-    def code_generation(self) -> tuple[str, ...]:
-        """Options that bitcode does not hold, for a compile of it: one section for each function, and the like."""
-        return tuple(option for option in self.front_end if option.startswith(("-f", "-m")))
 
 
 def portable(options: Sequence[str]) -> Options:
@@ -197,12 +193,9 @@ def with_level(ir: bytes, wanted: str) -> bytes:
 
 def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None:
     """Write bitcode of textual IR, its functions marked as a compile at a level marks them."""
-    text = bitcode.with_suffix(".level.ll")
-    try:
-        text.write_bytes(with_level(ir, level))
-        front_end.convert(text, bitcode, "-c")
-    finally:
-        text.unlink(missing_ok=True)
+    with scratch_directory() as folder:
+        (folder / "module.ll").write_bytes(with_level(ir, level))
+        front_end.convert(folder / "module.ll", bitcode, "-c")
 
 
 def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path) -> None:
@@ -212,10 +205,8 @@ def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path)
         CompileError: the module cannot be read.
     """
     generation = generation_of(module)
-    plain = output.with_suffix(".plain.bc")
-    try:
+    with scratch_directory() as folder:
+        plain = folder / "module.bc"
         plain.write_bytes(bitcode_of(module.read_bytes()))
         mark_anew(front_end, ir_of(front_end, plain), level, plain)
         write_bytes(output, with_options(plain.read_bytes(), generation.options, generation.index, generation.profile))
-    finally:
-        plain.unlink(missing_ok=True)

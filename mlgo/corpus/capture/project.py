@@ -12,7 +12,6 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +30,8 @@ from mlgo.base.artifacts import (
 from mlgo.base.files import content_hash, source_hash
 from mlgo.base.names import LANGUAGES
 from mlgo.base.scratch import scratch_directory
-from mlgo.corpus.build import columns_of, columns_without, ir_of
+from mlgo.base.threads import in_threads
+from mlgo.corpus.build import columns_of, columns_without, ir_of, program_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text
 from mlgo.corpus.capture.commands import CompileStep
@@ -88,13 +88,7 @@ def extract(
             write_rows(path, [row], PROJECT, {EDITED: row[EDITED]})
         return row
 
-    with ThreadPoolExecutor(extraction.num_threads) as pool:
-        ahead = 4 * extraction.num_threads
-        waiting = [pool.submit(one, unit) for unit in units[:ahead]]
-        for unit in units[ahead:]:
-            yield waiting.pop(0).result()
-            waiting.append(pool.submit(one, unit))
-        yield from (future.result() for future in waiting)
+    return in_threads(one, units, extraction.num_threads)
 
 
 def _read_part(path: Path) -> Row | None:
@@ -153,7 +147,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
-    generation = [option for option in known if option in options.code_generation]
+    # Options that bitcode does not hold: one section for each function, and the like.
+    generation = [option for option in known if option.startswith(("-f", "-m")) and option not in hiding]
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
     return columns | {"bitcode": with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)}
@@ -237,18 +232,18 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
         optimization=extraction.front_end.settings.optimization,
     )
     units: list[BuildUnit | BitcodeUnit] = [*build.units, *build.modules]
-    modules, skipped, edited = 0, dict[str, str](), Counter[str]()
+    skipped, edited = dict[str, str](), Counter[str]()
     writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
     for some in _groups(tqdm(extract(extraction, units, folder / _PARTS), "bitcode", len(units), disable=None)):
         writer.write({name: [row[name] for row in some] for name in PROJECT.names})
-        modules += sum(not row["skip_reason"] for row in some)
         edited.update(row[EDITED] for row in some if row[EDITED])
         skipped |= {row["module"]: row["skip_reason"] for row in some if row["skip_reason"]}
     writer.close()
     shutil.rmtree(folder / _PARTS, ignore_errors=True)
-    programs = [_program_row(extraction.project, program, skipped) for program in build.programs]
+    modules = {unit.name for unit in units} - skipped.keys()
+    programs = [program_of(modules, _program_row(extraction.project, program)) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
-    return Captured(modules, skipped, len(programs), dict(build.left_out), dict(edited))
+    return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited))
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -290,16 +285,15 @@ def _stamp(path: Path) -> list[int] | None:
     return [status.st_size, status.st_mtime_ns]
 
 
-def _program_row(project: str, program: BuiltProgram, skipped: dict[str, str]) -> Row:
+def _program_row(project: str, program: BuiltProgram) -> Row:
     link = program.link
-    parts = [(part.kind, [name for name in part.units if name not in skipped]) for part in program.parts]
     script = link.version_script
     return {
         "project": project,
         "program": program.name,
         "kind": link.kind,
-        "parts": [{"kind": kind, "modules": names} for kind, names in parts if names],
-        "foreign": [*program.foreign, *(name for part in program.parts for name in part.units if name in skipped)],
+        "parts": [{"kind": part.kind, "modules": list(part.units)} for part in program.parts],
+        "foreign": list(program.foreign),
         "libraries": [as_text(one) for one in link.libraries],
         "options": [as_text(one) for one in link.options],
         "version_script": script.read_text(errors="replace") if script is not None and script.is_file() else "",

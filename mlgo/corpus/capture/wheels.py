@@ -13,15 +13,14 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack
-from mlgo.corpus.capture.builds import Build, BuiltProgram, read_build, without_probes
-from mlgo.corpus.capture.commands import recorded_steps
+from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
 from mlgo.corpus.capture.invocations import RECORDS, wrap_tools
 from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
@@ -39,60 +38,49 @@ _FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
 """Build systems that compile in a temporary folder unless they are given one."""
 
 _PIP = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
+_TIMEOUT_S = 1800.0
 _ERROR = re.compile(r"\b(?:fatal )?error:", re.IGNORECASE)
 
 _ENTRY = b"PyInit_"
 _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 
-@dataclass(frozen=True)
-class WheelBuild:
-    """Settings of a wheel's build."""
-
-    target: str  # triple that the compilers get
-    cache_dir: Path  # folder for zig's caches of what all builds share, such as its C++ library
-    timeout_s: float = 1800.0  # deadline of the build
-    num_threads: int = 1  # compiles at a time, where the project's build can do several
-    wheel: Wheel = field(default_factory=Wheel)  # what its recipe says of the build
-
-
-def wheel_project(sdist: Path, folder: Path, how: WheelBuild, extraction: Extraction) -> Captured:
-    """Make a captured project of a source distribution."""
+def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Captured:
+    """Make a captured project of a source distribution, for the target and with the threads of the extraction."""
     for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
         shutil.rmtree(folder / name, ignore_errors=True)
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
     (folder / "unpacked").rmdir()
-    build = capture_wheel(source, folder, how)
+    build = capture_wheel(source, folder, wheel, extraction)
     objects = object_rows(extraction.project, build.units, ran=True)
     write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source)))
     return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
-def capture_wheel(source: Path, folder: Path, how: WheelBuild) -> Build:
+def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Build:
     """Build a wheel of a source distribution, and read from the build what its linked files consist of."""
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
     for name in ("bin", "tmp", "wheel"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    commands = _commands(how.target)
-    environment = wrap_tools(folder, _environment(folder, how, commands), commands)
+    commands = _commands(extraction.front_end.toolchain.target)
+    environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands)
     (folder / RECORDS).mkdir(exist_ok=True)
     log = folder / "build.log"
-    settings = dict(how.wheel.settings)
+    settings = dict(wheel.settings)
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
         settings.setdefault("build-dir", str(source / "build"))
     given = [f"--config-settings={name}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "pip", "wheel", *_PIP, *given, "-w", str(folder / "wheel"), str(source)]
-    run = Child(command, cwd=source, env=environment, stdout=log).finish(how.timeout_s)
+    run = Child(command, cwd=source, env=environment, stdout=log).finish(_TIMEOUT_S)
     with log.open("a") as file:
         file.write(run.stderr)
     if run.returncode != 0:
-        reason = f"no end within {how.timeout_s:g} s" if run.returncode is None else _reason(log)
+        reason = f"no end within {_TIMEOUT_S:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
     source, temporary = source.absolute(), temporary_folders(source.absolute(), folder.absolute())
-    build = without_probes(read_build(recorded_steps(folder / RECORDS), source, temporary))
-    return installed(build, sorted((folder / "wheel").glob("*.whl"))[0], folder)
+    return installed(recorded_build(folder, source, temporary), sorted((folder / "wheel").glob("*.whl"))[0], folder)
 
 
 def installed(build: Build, wheel: Path, folder: Path) -> Build:
@@ -142,14 +130,17 @@ def _commands(target: str) -> dict[str, list[str]]:
     return names | {"ar": [zig, "ar"]}
 
 
-def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _environment(
+    folder: Path, wheel: Wheel, extraction: Extraction, commands: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     for name in _OTHER_TOOLS:
         script = folder / "bin" / name
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
         script.chmod(0o755)
     constraints = folder / "constraints.txt"
-    constraints.write_text("".join(f"{requirement}\n" for requirement in how.wheel.requirements))
-    inherited = {name: value for name, value in zig_environment(how.cache_dir).items() if name != "PYTHONPATH"}
+    constraints.write_text("".join(f"{requirement}\n" for requirement in wheel.requirements))
+    zig = zig_environment(extraction.front_end.cache_dir)
+    inherited = {name: value for name, value in zig.items() if name != "PYTHONPATH"}
     return inherited | {
         "CC": shlex.join(commands["cc"]),
         "CXX": shlex.join(commands["c++"]),
@@ -159,9 +150,9 @@ def _environment(folder: Path, how: WheelBuild, commands: Mapping[str, Sequence[
         "PIP_CONSTRAINT": str(constraints),
         # One folder for objects of each build: zig's cache has given one build's object to another.
         "ZIG_LOCAL_CACHE_DIR": str(folder / "tmp" / "zig"),
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(how.num_threads),
-        "MAKEFLAGS": f"-j{how.num_threads}",
-        **how.wheel.environment,
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(extraction.num_threads),
+        "MAKEFLAGS": f"-j{extraction.num_threads}",
+        **wheel.environment,
     }
 
 

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from mlgo.corpus.capture.builds import read_build, without_probes
-from mlgo.corpus.capture.commands import recorded_steps
+from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.invocations import read_invocations, run_build
 from mlgo.errors import ArtifactError, ConfigError
 
@@ -39,15 +38,11 @@ def project(tmp_path):
     return folder
 
 
-def captured(project, output):
-    return without_probes(read_build(recorded_steps(output / "records"), project))
-
-
 @needs
 @pytest.mark.parametrize("jobs", ["-j1", "-j4"])
 def test_make_and_wrappers_that_are_left_go_on_working(project, tmp_path, jobs):
     assert run_build(["make", "-s", "-C", str(project), jobs], tmp_path / "out") == 0
-    build = captured(project, tmp_path / "out")
+    build = recorded_build(tmp_path / "out", project)
     assert sorted(unit.name for unit in build.units) == ["src/a.c", "src/b.c"]
     found = {one.name: [part.units for part in one.parts] for one in build.programs}
     assert found == {"prog": [("src/a.c",), ("src/b.c",)], "lib.so": [("src/b.c",)]}
@@ -62,7 +57,7 @@ def test_make_and_wrappers_that_are_left_go_on_working(project, tmp_path, jobs):
 def test_what_a_failing_build_did_is_kept(project, tmp_path):
     (project / "src/b.c").write_text("this is no C\n")
     assert run_build(["make", "-s", "-k", "-C", str(project)], tmp_path / "out") != 0
-    assert [unit.name for unit in captured(project, tmp_path / "out").units] == ["src/a.c"]
+    assert [unit.name for unit in recorded_build(tmp_path / "out", project).units] == ["src/a.c"]
 
 
 @needs
@@ -78,7 +73,7 @@ def test_paths_that_are_no_utf8(project, tmp_path):
     name = os.fsdecode(b"caf\xe9.c")
     (project / name).write_text("int x;\n")
     assert run_build(["sh", "-c", f"cd '{project}' && cc -c caf*.c -o x.o"], tmp_path / "out") == 0
-    (unit,) = captured(project, tmp_path / "out").units
+    (unit,) = recorded_build(tmp_path / "out", project).units
     assert (unit.name, unit.compile.source) == (r"caf\xe9.c", name)  # tables hold text, the compiler has the bytes
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mlgo.base.artifacts import PROJECT, write_rows
 from mlgo.corpus.build import columns_without
 from mlgo.corpus.capture.importers import import_build
-from mlgo.corpus.capture.llvm_corpora import Exporter, read_llvm_corpus, split_command, unit_of_command
+from mlgo.corpus.capture.llvm_corpora import export_corpus, read_llvm_corpus, split_command, unit_of_command
 from mlgo.corpus.capture.project import Extraction, extract
 from mlgo.corpus.store import unpack_project
 from mlgo.errors import CorpusError
@@ -76,8 +76,8 @@ TEXT = "extern int far[]; static int t(int x) { return far[x]; } int f(int x) { 
 
 
 @pytest.fixture
-def exporter(toolchain):
-    return Exporter(toolchain, "-Oz", 30.0)
+def export(toolchain, settings):
+    return lambda folder, modules: export_corpus(folder, modules, toolchain, settings)
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def files(bitcode, tmp_path):
     return {"plain.c": plain, "sub/options.c": options}
 
 
-def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(exporter, files, front_end, tmp_path):
-    assert exporter.write(tmp_path / "corpus", files.items()) == 2
+def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(export, files, front_end, tmp_path):
+    assert export(tmp_path / "corpus", files.items()) == 2
     description = json.loads((tmp_path / "corpus/corpus_description.json").read_text())
     assert description == {"modules": ["plain.c", "sub/options.c"], "has_thinlto": False}
     written = sorted(str(path.relative_to(tmp_path / "corpus")) for path in tmp_path.glob("corpus/**/*.*"))
@@ -100,8 +100,8 @@ def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(export
     assert {row["module"]: row["bitcode"] for row in rows} == {name: path.read_bytes() for name, path in files.items()}
 
 
-def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolchain, settings, tmp_path):
-    exporter.write(tmp_path / "corpus", files.items())
+def test_its_commands_make_the_objects_that_are_made_here(export, files, toolchain, settings, tmp_path):
+    export(tmp_path / "corpus", files.items())
     for name in files:
         data = (tmp_path / f"corpus/{name}.cmd").read_bytes()
         assert data.endswith(b"\0")
@@ -116,10 +116,10 @@ def test_its_commands_make_the_objects_that_are_made_here(exporter, files, toolc
         assert (tmp_path / "theirs.o").read_bytes() == (tmp_path / "ours.o").read_bytes()
 
 
-def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_says_why(exporter, files, tmp_path):
+def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_says_why(export, files, tmp_path):
     (tmp_path / "indexed.bc").write_bytes(with_options(files["plain.c"].read_bytes(), ["-fPIC"], b"index"))
     indexed = ("a", tmp_path / "indexed.bc")
-    exporter.write(tmp_path / "corpus", [indexed])
+    export(tmp_path / "corpus", [indexed])
     assert read_llvm_corpus(tmp_path / "corpus")[0].index.read() == b"index"
     for folder, modules, message in (
         ("other", [indexed, ("b", files["plain.c"])], "1 of 2 modules have an index"),
@@ -127,12 +127,12 @@ def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_s
         ("corpus", files.items(), "corpus is not empty; name another folder"),
     ):
         with pytest.raises(CorpusError, match=message):
-            exporter.write(tmp_path / folder, modules)
+            export(tmp_path / folder, modules)
 
 
-def test_names_stay_within_the_folder(exporter, files, tmp_path):
+def test_names_stay_within_the_folder(export, files, tmp_path):
     modules = dict.fromkeys(("/usr/x.c", "../../x.c", "../x.c", "..", "/x.c"), files["plain.c"])
-    exporter.write(tmp_path / "a/corpus", modules.items())
+    export(tmp_path / "a/corpus", modules.items())
     expected = ["usr/x.c", "x.c", "x.c#2", "module", "x.c#3"]
     assert [one.name for one in read_llvm_corpus(tmp_path / "a/corpus")] == expected
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["a"]
