@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -77,8 +78,6 @@ def test_damage(tmp_path, data, message):
 def test_members_lie_within_any_archive(tmp_path_factory, headers, rest):
     path = tmp_path_factory.mktemp("archive") / "x.a"
     path.write_bytes(MAGIC + b"".join(header(name, size) for name, size in headers) + rest)
-    try:
+    with suppress(CorpusError):
         for one in read_members(path):
             assert 0 < one.offset <= one.offset + one.size <= path.stat().st_size
-    except CorpusError:
-        pass

@@ -1,7 +1,6 @@
 """Bytes by function against the symbol table and the unwind table that readelf shows, and calls that clang reports."""
 
 import re
-import subprocess
 
 import pytest
 
@@ -9,6 +8,7 @@ from mlgo.errors import RemarkError
 from mlgo.objects.elf import function_code, read_sections, text_size
 from mlgo.objects.remarks import read_calls
 from mlgo.objects.symbols import bytes_by_function
+from tests.fakes.elf import readelf
 
 SOURCE = """
 static int twice(int x) { return 2 * x + 1; }
@@ -18,40 +18,34 @@ int main(int argc, char **argv) { return far(argc) + twice(argc); }
 """
 
 
-@pytest.fixture
-def compiled(tmp_path):
-    def compile_with(*options, text=SOURCE, name="a.c"):
-        (tmp_path / name).write_text(text)
-        command = ["python", "-m", "ziglang", "cc", "-target", "x86_64-linux-gnu", "-Oz", "-g0", "-c", name]
-        subprocess.run([*command, "-o", "a.o", *options], cwd=tmp_path, check=True, timeout=300)
-        return (tmp_path / "a.o").read_bytes()
-
-    return compile_with
-
-
 @pytest.mark.parametrize("options", [(), ("-ffunction-sections",)])
-def test_code_and_unwind_entries_add_up(compiled, tmp_path, options):
-    data = compiled("-fno-sanitize=all", *options)
+def test_code_and_unwind_entries_add_up(compiled, options):
+    path = compiled(SOURCE, "-Oz", *options)
+    data = path.read_bytes()
     found, code = bytes_by_function(data), function_code(data)
     assert set(found) == {name.encode() for name in code} == {b"far", b"main", b"same"}
     assert found[b"same"] == 0  # another name of far's place
-    shown = subprocess.run(["readelf", "--debug-dump=frames", "a.o"], cwd=tmp_path, capture_output=True, text=True)
-    entries = [int(length, 16) + 4 for length in re.findall(r"^\w+ (\w{16}) \w+ FDE", shown.stdout, re.MULTILINE)]
+    shown = readelf(path, "--debug-dump=frames")
+    entries = [int(length, 16) + 4 for length in re.findall(r"^\w+ (\w{16}) \w+ FDE", shown, re.MULTILINE)]
     assert len(entries) == 2
     assert sum(found.values()) == len(code["far"] + code["main"]) + sum(entries)
     assert sum(found.values()) <= text_size(read_sections(data))
 
 
 def test_a_function_at_an_absolute_address_counts_in_full(compiled):
-    text = 'asm(".globl fixed; .type fixed, @function; .set fixed, 0x1000; .size fixed, 8");'
-    data = compiled(text=text, name="fixed.c")
+    text = '__asm__(".globl fixed; .type fixed, @function; .set fixed, 0x1000; .size fixed, 8");'
+    data = compiled(text).read_bytes()
     assert bytes_by_function(data) == bytes_by_function(data, {b"group": 2}) == {b"fixed": 8}
 
 
+def remark(caller: str, callee: str, blocks: int = 1, taken: str = "true") -> str:
+    head = "--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\n"
+    arguments = f"Function:        {caller}\nArgs:\n  - Callee:          {callee}\n"
+    return f"{head}{arguments}  - callee_basic_block_count: '{blocks}'\n  - ShouldInline:    '{taken}'\n...\n"
+
+
 def test_a_stream_by_hand():
-    one = "--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {}\nArgs:\n"
-    one += "  - Callee:          {}\n  - ShouldInline:    'true'\n...\n"
-    data = (one.format("main", "f") + one.format("'a''b'", "_ZN1aD2Ev")).encode()
+    data = (remark("main", "f") + remark("'a''b'", "_ZN1aD2Ev")).encode()
     assert read_calls(data, 2) == [(b"main", b"f"), (b"a'b", b"_ZN1aD2Ev")]
     assert read_calls(b"", 0) == []
     stop = b"--- !Missed\nPass:            inline-ml\nName:            ForceStop\nFunction:        main\nArgs:\n...\n"
@@ -61,14 +55,6 @@ def test_a_stream_by_hand():
         read_calls(data[:-10], 2)
     with pytest.raises(RemarkError, match="no callee"):
         read_calls(data.replace(b"Callee:          f", b"Other:           f"), 2)
-
-
-def remark(caller: str, callee: str, blocks: int, taken: str = "true") -> str:
-    head = (
-        f"--- !Passed\nPass:            inline-ml\nName:            InliningSuccess\nFunction:        {caller}\nArgs:\n"
-    )
-    features = f"  - callee_basic_block_count: '{blocks}'\n  - ShouldInline:    '{taken}'\n...\n"
-    return f"{head}  - Callee:          {callee}\n{features}"
 
 
 def test_calls_that_must_be_inlined_are_not_asked_about():
@@ -92,7 +78,7 @@ int (*taken)(int) = twice;
 
 
 def test_a_function_that_several_objects_carry_counts_by_its_share(compiled):
-    data = compiled("-fno-sanitize=all", text=INLINE, name="a.cpp")
+    data = compiled(INLINE, "-Oz", language="c++").read_bytes()
     whole, shared = bytes_by_function(data), bytes_by_function(data, {b"_Z5twicei": 4})
     assert shared == {name: size / 4 for name, size in whole.items()}
     assert list(whole) == [b"_Z5twicei"]

@@ -1,7 +1,5 @@
 """Sizes of objects for several targets, by the real compiler; instructions and constants are counted by hand."""
 
-import subprocess
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,36 +27,29 @@ TARGETS = [
 
 
 @pytest.fixture
-def compiled(toolchain, tmp_path):
-    def compile_for(target, *options):
-        (tmp_path / "a.c").write_text(SOURCE)
-        name = tmp_path / "a.o"
-        clang = [str(toolchain.binary), "clang", f"--target={target}", "-Oz", "-c", "-w", *options]
-        subprocess.run([*clang, tmp_path / "a.c", "-o", name], check=True)
-        return name.read_bytes()
-
-    return compile_for
+def sections(compiled):
+    return lambda target, *options: object_sections(compiled(SOURCE, "-Oz", "-w", *options, target=target).read_bytes())
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_code_and_constants_count(compiled, target):
-    sections = object_sections(compiled(target, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"))
-    code = executable_size(sections)
+def test_code_and_constants_count(sections, target):
+    found = sections(target, "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+    code = executable_size(found)
     assert code in (8, 10, 12)  # a target may end a naked function with an instruction that traps
-    constants = text_size(sections) - code
+    constants = text_size(found) - code
     # What the ABI demands of each function: entries of unwind tables of ARM (8) and of Windows (8 + 12 at most).
     assert 16 <= constants <= 16 + 20
 
 
-def test_debug_information_does_not_count(compiled):
+def test_debug_information_does_not_count(sections):
     for target in TARGETS:
-        plain, debugged = (text_size(object_sections(compiled(target, option))) for option in ("-g0", "-g"))
+        plain, debugged = (text_size(sections(target, option)) for option in ("-g0", "-g"))
         assert plain == debugged
 
 
 @pytest.mark.parametrize("target", ["aarch64-macos-none", "x86_64-windows-gnu", "arm-linux-gnueabihf"])
 def test_objects_that_are_cut_short(compiled, target):
-    data = compiled(target)
+    data = compiled(SOURCE, "-Oz", "-w", target=target).read_bytes()
     for length in range(0, 100, 3):
         with pytest.raises(ObjectError):
             object_sections(data[:length])

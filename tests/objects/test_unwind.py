@@ -62,22 +62,19 @@ def unwind_bytes(data: bytes) -> np.ndarray:
     return found
 
 
-def test_entries_by_hand():
-    assert unwind_bytes(unwinding(TABLE, RELOCATIONS)).tolist() == [0, 32, 24 + 16, 0, 0, 0, 0]
-
-
-def test_an_entry_without_a_known_function_is_nobodys():
-    assert unwind_bytes(unwinding(TABLE, relocations((28, 3), (52, 4)))).sum() == 0
-    assert unwind_bytes(unwinding(TABLE, b"")).sum() == 0
-
-
-def test_the_end_mark_ends_the_table():
-    assert unwind_bytes(unwinding(cie(20) + fde(24) + bytes(4) + fde(32), RELOCATIONS)).tolist()[1:3] == [0, 24]
-
-
-def test_other_tables_are_left_alone():
-    assert unwind_bytes(unwinding(TABLE, RELOCATIONS, name=RODATA)).sum() == 0
-    assert unwind_bytes(unwinding(TABLE, RELOCATIONS, info=99)).sum() == 0
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (unwinding(TABLE, RELOCATIONS), [32, 24 + 16]),
+        (unwinding(cie(20) + fde(24) + bytes(4) + fde(32), RELOCATIONS), [0, 24]),  # the end mark ends the table
+        (unwinding(TABLE, relocations((28, 3), (52, 4))), [0, 0]),  # of no known function
+        (unwinding(TABLE, b""), [0, 0]),
+        (unwinding(TABLE, RELOCATIONS, name=RODATA), [0, 0]),  # other tables
+        (unwinding(TABLE, RELOCATIONS, info=99), [0, 0]),
+    ],
+)
+def test_entries_by_hand(data, expected):
+    assert unwind_bytes(data).tolist() == [0, *expected, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(
