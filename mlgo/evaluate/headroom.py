@@ -215,14 +215,9 @@ class _LinkedModule:
         """A compile of the next outcomes to `judge`."""
         path = self._folder / f"{self._num_compiles + len(self._paths)}.o"
         self._paths.append(path)
+        key, bitcode, asked = self.module.key, self._run.bitcode[self.module.key], self._with_default
         return CompileJob(
-            self.module.key,
-            self._run.bitcode[self.module.key],
-            advisor,
-            with_heuristic_feature=self._with_default,
-            record=True,
-            object_path=path,
-            with_credit=True,
+            key, bitcode, advisor, with_heuristic_feature=asked, record=True, object_path=path, with_credit=True
         )
 
     def judge(self, advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome]) -> list[CompileOutcome]:

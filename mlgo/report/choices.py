@@ -53,14 +53,10 @@ def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> 
         ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
         "contenders": {"es-s0": {...}}, "projects": {}}}}``; a record is that of `unit_record`.
     """
-    splits = {
-        split: {
-            **unit_counts(measured, split),
-            "contenders": {row.name: _rounded(unit_record(row)) for row in rows if row.split == split},
-            "projects": {},
-        }
-        for split in measured.splits
-    }
+    splits = {}
+    for split in measured.splits:
+        contenders = {row.name: _rounded(unit_record(row)) for row in rows if row.split == split}
+        splits[split] = {**unit_counts(measured, split), "contenders": contenders, "projects": {}}
     return {"task": JIT_CSE.name, "measure": MEASURE, "splits": splits}
 
 

@@ -76,8 +76,11 @@ class ComparedPolicies:
 
     def render(self, template: str, split: str, **values: Any) -> str:
         """Fill the template of a page, which judges by a split."""
-        task, main = get_task(self.task), get_measure(self.measure)
-        level = self.measurement.get("compile.optimization", "")
+        task, main, shown = get_task(self.task), get_measure(self.measure), {}
+        level, inlining = self.measurement.get("compile.optimization", ""), task.actions.yes_or_no
+        for name in self.modules.policies:
+            both = standouts(self.modules, name, split, main.name, _NUM_STANDOUTS)
+            shown[name] = [_standout_table(self.modules, name, main, some, inlining) for some in both]
         return render(
             template,
             report=self,
@@ -86,13 +89,7 @@ class ComparedPolicies:
             words=main.words,
             coverage=coverage(self.bootstrap),
             headline=self.truth and headline_table(self.truth, level, HTML),
-            standouts={
-                name: [
-                    _standout_table(self.modules, name, main, some, task.actions.yes_or_no)
-                    for some in standouts(self.modules, name, split, main.name, _NUM_STANDOUTS)
-                ]
-                for name in self.modules.policies
-            },
+            standouts=shown,
             failures=[{**row, "message": without_folders(row["message"])} for row in failures(self.modules)],
             **values,
         )

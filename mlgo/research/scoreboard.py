@@ -198,14 +198,11 @@ def show(args: argparse.Namespace) -> RenderedPage:
             size_note=SIZE_NOTE,
             commands={one.learner: training_command(one, problem.kind, args.preset) for one in entries},
         )
-    record = [
-        {
-            **asdict(one),
-            "comparisons": {scope: found.record() for scope, found in one.comparisons.items()},
-            "ships": one.ships.record() if one.ships else None,
-        }
-        for one in entries
-    ]
+    record = []
+    for one in entries:
+        comparisons = {scope: found.record() for scope, found in one.comparisons.items()}
+        ships = one.ships.record() if one.ships else None
+        record.append({**asdict(one), "comparisons": comparisons, "ships": ships})
     return RenderedPage(table.aligned(), record, page)
 
 

@@ -97,12 +97,8 @@ def _run_test(path: Path, folder: Path, text: str, scratch: Path, toolchain: str
     lines = script(path, text, output / f"{path.name}.tmp", scratch / "host")
     reason = output / "reason"
     command = ["bash", "-eo", "pipefail", "-c", "\n".join(lines)]
-    environment = {
-        **os.environ,
-        "PATH": f"{tools or scratch / 'bin'}:{os.environ.get('PATH', '')}",
-        REASON: str(reason),
-        TOOLCHAIN: toolchain,
-    }
+    programs = f"{tools or scratch / 'bin'}:{os.environ.get('PATH', '')}"
+    environment = {**os.environ, "PATH": programs, REASON: str(reason), TOOLCHAIN: toolchain}
     done = Child(command, cwd=output, env=environment).finish(_TIMEOUT_S)
     if reason.exists():
         return Tested(name, "not applicable", reason.read_text().splitlines()[0])
