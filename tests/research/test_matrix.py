@@ -1,20 +1,18 @@
 """Grids worked out by hand, and sweeps that cannot be made."""
 
 import copy
-from pathlib import Path
 
 import pytest
 
 from mlgo.base.config import parse_config, read_yaml
 from mlgo.errors import ConfigError
 from mlgo.research.matrix import expand
-
-ROOT = Path(__file__).parents[2]
+from tests.conftest import REPOSITORY
 
 
 def values(**sweep):
     """The default configuration with this sweep."""
-    config = read_yaml(ROOT / "config/config.yaml")
+    config = read_yaml(REPOSITORY / "config/config.yaml")
     return config | {"sweep": config["sweep"] | sweep}
 
 
@@ -70,7 +68,7 @@ def test_what_corpus_and_baseline_follow_from_has_a_home():
 
 
 def test_tasks():
-    tasks = {"inline": [], "evict": [str(ROOT / "config/presets/regalloc.yaml")]}
+    tasks = {"inline": [], "evict": [str(REPOSITORY / "config/presets/regalloc.yaml")]}
     grid = expand(values(tasks=tasks, points={"es.step_size": [0.1, 0.2]}))
     assert [(point.name, point.home, point.config["task"]) for point in grid.points] == [
         ("es,evict,es.step_size=0.1", "evict", "regalloc-evict"),
