@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from inspect import cleandoc
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from mlgo.base.config import (
@@ -195,11 +194,10 @@ def run_program(main: Callable[[], int | None]) -> None:
     fetched stay errors, since another run may find them.
     """
     one_thread_each()
-    signal.signal(signal.SIGTERM, _terminate)
-    if "MLGO_LOG" in os.environ:  # started by a workflow rule: do not outlive the workflow
-        die_with_parent(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     log = Path(os.environ["MLGO_LOG"]) if "MLGO_LOG" in os.environ else None
-    if log is not None:
+    if log is not None:  # started by a workflow rule: do not outlive the workflow
+        die_with_parent(signal.SIGTERM)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
     try:
@@ -225,7 +223,3 @@ def run_program(main: Callable[[], int | None]) -> None:
         print(f"error: no space left on the device ({error.filename or 'temporary folder'})", file=sys.stderr)
         status = 1
     sys.exit(status)
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

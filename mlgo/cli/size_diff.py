@@ -42,10 +42,17 @@ def run(args: argparse.Namespace) -> int:
     """
     progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
     found = compare_builds(args.before, args.after, only=args.only, forms=args.form or FORMS, progress=progress)
-    total = _of_section("total", *found.sections["total"])
+    before, after = found.sections["total"]
+    total = SizeChange("total", {"total": before}, {"total": after})
     limits = [(total, args.limit), *((one, args.limit_each) for one in found.files if not _state(one))]
     exceeded = [one for one, allowed in limits if allowed and allowed.is_exceeded(*one.sizes)]
-    named = _naming(args.demangle)
+    named: Callable[[str], str] = str
+    if args.demangle:
+        try:
+            demangled("_Z1fv")
+            named = demangled
+        except OSError as error:
+            print(f"names stay mangled: {error}", file=sys.stderr)
     say(args, _record(args, found, exceeded, named), _text(args, found, exceeded, named))
     return int(bool(exceeded))
 
@@ -55,20 +62,6 @@ def _limit(text: str) -> Limit:
         return Limit.of(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _naming(demangle: bool) -> Callable[[str], str]:
-    if demangle:
-        try:
-            demangled("_Z1fv")
-            return demangled
-        except OSError as error:
-            print(f"names stay mangled: {error}", file=sys.stderr)
-    return str
-
-
-def _of_section(name: str, before: int, after: int) -> SizeChange:
-    return SizeChange(name, {name: before}, {name: after})
 
 
 def _record(
@@ -93,7 +86,7 @@ def _record(
 def _text(
     args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[SizeChange], named: Callable[[str], str]
 ) -> str:
-    rows = [_of_section(name, *sizes) for name, sizes in found.sections.items()]
+    rows = [SizeChange(name, {name: before}, {name: after}) for name, (before, after) in found.sections.items()]
     parts = [Table([text_column("bytes", lambda one: one.name), *_SIZES], rows).aligned()]
     if len(found.files) > 1:
         parts.append(_top("file", [one for one in found.files if one.growth or _state(one)], args.top, str))
