@@ -23,12 +23,12 @@ from mlgo.base.artifacts import (
     read_table,
     write_table,
 )
-from mlgo.base.config import CompileConfig, Settings, read_settings
+from mlgo.base.config import CompileConfig, Settings
 from mlgo.base.files import file_sha256, write_text
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
-from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, workers_of
+from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
     """
-    values = read_settings(args.config, *args.preset)
+    values = settings_of(args)
     name = PolicyName.of(args.policy.resolve().name)
     targets, output = _targets(args, name)
     if args.search and args.form == "thin":

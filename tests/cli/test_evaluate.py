@@ -42,11 +42,21 @@ def policies(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def evaluated(captured, policies, mlgo):
+def evaluate(captured, policies, mlgo):
     """What `mlgo evaluate` prints as JSON for the captured project under the policy that never inlines."""
-    run = mlgo("evaluate", "--policy", policies / "never-s0", "--project", captured, "--workers", "2", "--json")
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+
+    def go(*options, workers="2"):
+        subject = ("--policy", policies / "never-s0", "--project", captured)
+        run = mlgo("evaluate", *subject, *options, "--workers", workers, "--json")
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    return go
+
+
+@pytest.fixture(scope="module")
+def evaluated(evaluate):
+    return evaluate()
 
 
 def sizes(rows, program, contender, folded=False):
@@ -95,13 +105,12 @@ def test_relinked_files_run(captured, policies, project, mlgo, tmp_path):
     assert (project / "prog").read_bytes() == before
 
 
-def test_a_database_has_no_link_to_do_again(tmp_path, policies, mlgo):
+def test_a_database_has_no_link_to_do_again(tmp_path, policies, prints, refuses):
     (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
     (tmp_path / "db.json").write_text(json.dumps([{"directory": str(tmp_path), "command": "cc -c one.c"}]))
-    assert mlgo("capture", "-o", tmp_path / "out", "--from", tmp_path / "db.json").returncode == 0
-    run = mlgo("corpus", "relink", "--project", tmp_path / "out", "--policy", policies / "never-s0", "-o", tmp_path)
-    assert run.returncode == 1
-    assert "was not captured from a build that ran here" in run.stderr
+    prints("capture", "-o", tmp_path / "out", "--from", tmp_path / "db.json")
+    words = ("--project", tmp_path / "out", "--policy", policies / "never-s0", "-o", tmp_path)
+    assert "was not captured from a build that ran here" in refuses("corpus", "relink", *words)
 
 
 def test_tables_and_page(evaluated, captured):
@@ -227,13 +236,8 @@ def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refu
 
 
 @pytest.mark.parametrize("form", ["whole", "thin"])
-def test_link_time_optimization_by_hand(captured, policies, tmp_path, mlgo, form):
-    run = mlgo(
-        *("evaluate", "--policy", policies / "never-s0", "--project", captured, "--form", form),
-        *("--output", tmp_path / form, "--workers", "2", "--json"),
-    )
-    assert run.returncode == 0, run.stderr
-    rows = json.loads(run.stdout)["shipped"]
+def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
+    rows = evaluate("--form", form, "--output", tmp_path / form)["shipped"]
     assert {row["failure"] for row in rows} == {""}
     # All is inlined into main, which is lea of 7 bytes and ret. Under the policy nothing is, in either compile.
     assert sizes(rows, "prog", "heuristic")["text"] == 7 + 1
@@ -245,24 +249,20 @@ def test_link_time_optimization_by_hand(captured, policies, tmp_path, mlgo, form
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
 
 
-def test_a_search_finds_what_the_policy_leaves(captured, policies, tmp_path, mlgo):
-    rows = {}
-    for workers in ("1", "2"):
-        run = mlgo(
-            *("evaluate", "--policy", policies / "never-s0", "--project", captured, "--search", "8", "--no-references"),
-            *("--output", tmp_path / workers, "--workers", workers, "--json"),
-        )
-        assert run.returncode == 0, run.stderr
-        rows[workers] = json.loads(run.stdout)["shipped"]
-    assert rows["1"] == rows["2"]
+def test_a_search_finds_what_the_policy_leaves(evaluate, tmp_path):
+    rows, again = (
+        evaluate("--search", "8", "--no-references", "--output", tmp_path / workers, workers=workers)["shipped"]
+        for workers in ("1", "2")
+    )
+    assert rows == again
     # The only question that matters: twice into used. The policy refuses it, the search begins with the heuristic, too.
-    assert sizes(rows["1"], "prog", "never-s0")["text"] == 11 + 5 + 4
-    assert sizes(rows["1"], "prog", "search")["text"] == 11 + 4
-    assert sizes(rows["1"], "lib.so", "search")["text"] == 4 + 4
+    assert sizes(rows, "prog", "never-s0")["text"] == 11 + 5 + 4
+    assert sizes(rows, "prog", "search")["text"] == 11 + 4
+    assert sizes(rows, "lib.so", "search")["text"] == 4 + 4
     assert read_provenance(tmp_path / "1/shipped.parquet")["search"] == 8
     course = read_table(tmp_path / "1/search.parquet", SEARCH_COURSE).to_pylist()
     found = [(row["num_compiles"], row["total"]) for row in course if row["module"] == "used.c"]
-    before, after = (sizes(rows["1"], "prog", who)["total"] for who in ("never-s0", "search"))
+    before, after = (sizes(rows, "prog", who)["total"] for who in ("never-s0", "search"))
     assert (found[0], found[-1][1]) == ((0, before), after)
     assert 4 <= found[1][0] <= found[-1][0] <= 8  # the heuristic is one of the starts
     assert "What a search knows" in (tmp_path / "1/report.html").read_text()

@@ -62,13 +62,13 @@ def work(toolchain, optimized, tmp_path_factory):  # noqa: F811
     return fill_trees(folder, toolchain, TASK, bitcode, (LIGHTEST, FIRST_LEGAL), PRESET)
 
 
-def test_stats_and_verify(mlgo, work):
-    (row,) = json.loads(mlgo("replay", "stats", "--work", work, "--json").stdout)
+def test_stats_and_verify(prints, work):
+    (row,) = json.loads(prints("replay", "stats", "--work", work, "--json"))
     assert (row["task"], row["modules"]) == ("regalloc-evict", 1)
     assert row["compiles"] > row["contexts"] > 1
     assert 0 < row["bytes_per_node"] < 3436
-    run = mlgo("replay", "verify", "--work", work, "--preset", PRESET, "--count", "5")
-    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
+    text = prints("replay", "verify", "--work", work, "--preset", PRESET, "--count", "5")
+    assert text == "2 of 2 results are as the trees say\n"
 
 
 def test_verify_finds_a_tree_of_another_module(mlgo, work, optimized, tmp_path):  # noqa: F811
@@ -80,21 +80,19 @@ def test_verify_finds_a_tree_of_another_module(mlgo, work, optimized, tmp_path):
     assert "context 0 is" in run.stdout
 
 
-def test_export(mlgo, work, tmp_path):
-    run = mlgo("replay", "export", tmp_path / "trees.parquet", "--work", work)
-    assert run.returncode == 0, run.stderr
+def test_export(prints, work, tmp_path):
+    prints("replay", "export", tmp_path / "trees.parquet", "--work", work)
     table = pq.read_table(tmp_path / "trees.parquet")
     assert {"context", "step", "answer", "spill_cost", "mask"} <= set(table.column_names)
     masks, answers = table["mask"].to_pylist(), table["answer"].to_pylist()
     assert all(mask[answer] == 1 for mask, answer in zip(masks, answers, strict=True))
 
 
-def test_trees_of_whole_modules(mlgo, inlined, tmp_path):
-    (row,) = json.loads(mlgo("replay", "stats", "--work", inlined, "--json").stdout)
+def test_trees_of_whole_modules(prints, inlined, tmp_path):
+    (row,) = json.loads(prints("replay", "stats", "--work", inlined, "--json"))
     assert (row["task"], row["modules"], row["contexts"], row["compiles"]) == ("inline-size", 1, 1, 2)
-    run = mlgo("replay", "verify", "--work", inlined)
-    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
-    assert mlgo("replay", "export", tmp_path / "trees.parquet", "--work", inlined).returncode == 0
+    assert prints("replay", "verify", "--work", inlined) == "2 of 2 results are as the trees say\n"
+    prints("replay", "export", tmp_path / "trees.parquet", "--work", inlined)
     table = pq.read_table(tmp_path / "trees.parquet")
     assert table.column_names[:7] == [
         *("module_sha256", "compile", "step", "answer"),
@@ -104,16 +102,15 @@ def test_trees_of_whole_modules(mlgo, inlined, tmp_path):
     assert set(table["answer"].to_pylist()) == {0, 1}
 
 
-def test_merge(mlgo, inlined, toolchain, tmp_path):
+def test_merge(prints, inlined, tmp_path):
     there = tmp_path / "there"
     shutil.copytree(inlined / "replay", there)
     (key,) = [path.parent.name for path in there.glob("*/key.json")]
     (tmp_path / "bitcode").symlink_to(inlined / "bitcode")
     for new in (2, 0):
-        run = mlgo("replay", "merge", there, "--work", tmp_path)
-        assert (run.returncode, run.stdout) == (0, f"{key}: {new} of 2 results of 1 modules were new\n"), run.stderr
-    run = mlgo("replay", "verify", "--work", tmp_path)
-    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "2 of 2 results are as the trees say"), run.stdout
+        text = prints("replay", "merge", there, "--work", tmp_path)
+        assert text == f"{key}: {new} of 2 results of 1 modules were new\n"
+    assert prints("replay", "verify", "--work", tmp_path) == "2 of 2 results are as the trees say\n"
 
 
 def test_merge_of_what_is_no_store(refuses, inlined, tmp_path):
@@ -151,15 +148,15 @@ def test_merging_a_malformed_file_is_one_line_and_changes_nothing(refuses, tmp_p
     assert here.path(MODULE).read_bytes() == before
 
 
-def test_outcomes_under_choices_are_counted_merged_and_pruned(mlgo, tmp_path):
+def test_outcomes_under_choices_are_counted_merged_and_pruned(prints, tmp_path):
     outcomes = {(): Failed("object", "none"), (0,): Failed("a", "b")}
     CompileCache(tmp_path / "there/replay", {"name": "superpmi"}).add("7", outcomes)
     for new in (2, 0):
-        done = mlgo("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
-        assert done.stdout == f"superpmi under choices: {new} of 2 outcomes of 1 units were new\n"
-    (row,) = json.loads(mlgo("replay", "stats", "--work", tmp_path / "here", "--json").stdout)
+        text = prints("replay", "merge", "--work", tmp_path / "here", tmp_path / "there/replay")
+        assert text == f"superpmi under choices: {new} of 2 outcomes of 1 units were new\n"
+    (row,) = json.loads(prints("replay", "stats", "--work", tmp_path / "here", "--json"))
     assert (row["compiler"], row["units"], row["compiles"]) == ("superpmi under choices", 1, 2)
-    assert mlgo("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0").stdout == "1 files deleted\n"
+    assert prints("replay", "prune", "--work", tmp_path / "here", "--max-gb", "0") == "1 files deleted\n"
     assert caches(tmp_path / "here/replay")[0].units() == []
 
 
@@ -181,12 +178,12 @@ def chosen(tmp_path):
     return ["--work", tmp_path, "--data", tmp_path / "data"], preset, num_compiled
 
 
-def test_outcomes_under_choices_are_verified_and_exported(mlgo, chosen, tmp_path):
+def test_outcomes_under_choices_are_verified_and_exported(prints, chosen, tmp_path):
     folders, preset, num_compiled = chosen
-    done = mlgo("replay", "verify", *folders, "--preset", preset, "--count", "5")
-    assert (done.returncode, done.stdout) == (0, "5 of 5 outcomes under choices are as the cache says\n"), done.stderr
-    done = mlgo("replay", "export", *folders, tmp_path / "known.parquet")
-    assert done.stdout == f"{tmp_path}/known.parquet: {num_compiled} outcomes of 2 units\n"
+    text = prints("replay", "verify", *folders, "--preset", preset, "--count", "5")
+    assert text == "5 of 5 outcomes under choices are as the cache says\n"
+    text = prints("replay", "export", *folders, tmp_path / "known.parquet")
+    assert text == f"{tmp_path}/known.parquet: {num_compiled} outcomes of 2 units\n"
     rows = pq.read_table(tmp_path / "known.parquet").to_pylist()
     by_heuristic = [row for row in rows if row["decisions"] is None]
     assert [row["content"] for row in by_heuristic] == ["method-1", "method-2"]
@@ -207,13 +204,10 @@ def test_an_outcome_that_comes_out_otherwise_is_found(mlgo, chosen, tmp_path):
     assert f"1 under (): the compiler gives ({one.score}," in done.stdout
 
 
-def test_choices_of_another_task_are_left_out_of_a_verification(mlgo, chosen):
+def test_choices_of_another_task_are_left_out_of_a_verification(prints, chosen):
     folders, _, _ = chosen
-    done = mlgo("replay", "verify", *folders)
-    assert (done.returncode, done.stdout) == (
-        0,
-        "outcomes under choices: not of task inline-size, left out; name the preset of theirs\n",
-    )
+    text = prints("replay", "verify", *folders)
+    assert text == "outcomes under choices: not of task inline-size, left out; name the preset of theirs\n"
 
 
 PARSER = "data/sample/json/parser.cpp"
