@@ -28,7 +28,7 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.linker import NOTHING_LEFT, LinkedFile, link_arguments, link_to
+from mlgo.host.linker import NOTHING_LEFT, LinkedFile, await_linker, link_arguments, link_command
 from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
@@ -119,7 +119,8 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
     """
     with scratch_directory() as folder:
         arguments = ["--gc-sections", *MERGING, "--trace", *link_arguments(file, paths, folder)]
-        link_to(folder / "linked", linker, arguments, timeout_s, stdout=folder / "trace")
+        command = link_command(linker, folder / "linked", arguments)
+        await_linker(Child(command, stdout=folder / "trace"), timeout_s)
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
         take_merged(folder / "linked", output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
@@ -152,10 +153,10 @@ def full_lto_asks(linker: Path, modules: Sequence[Path], folder: Path, timeout_s
     The link names a channel that does not exist, which fails only if an advisor opens it.
     """
     arguments = ["-shared", *map(str, modules)]
-    link_to(folder / "linked", linker, arguments, timeout_s)
+    await_linker(Child(link_command(linker, folder / "linked", arguments)), timeout_s)
     channel = ("-mllvm", "-enable-ml-inliner=release", "-mllvm", f"-inliner-interactive-channel-base={folder}/none")
     try:
-        link_to(folder / "linked", linker, [*channel, *arguments], timeout_s)
+        await_linker(Child(link_command(linker, folder / "linked", [*channel, *arguments])), timeout_s)
     except LinkError:
         return True
     return False
@@ -357,7 +358,7 @@ def thin_link(
     options = ["--gc-sections", "--fat-lto-objects", "--thinlto-emit-index-files", *ONE_JOB]
     temporary = ["--lto-O1", "--lto-emit-llvm", "--save-temps=import"]  # at level 0 nothing is imported
     arguments = [*options, *temporary, *link_arguments(file, paths, folder)]
-    link_to(folder / "linked", linker, arguments, timeout_s, cwd=folder)
+    await_linker(Child(link_command(linker, folder / "linked", arguments), cwd=folder), timeout_s)
     found = {
         name: (folder / f"{path}.3.import.bc", folder / f"{path.stem}.o.thinlto.bc") for name, path in paths.items()
     }

@@ -34,21 +34,9 @@ _ALWAYS = words(
 )
 
 
-def link_to(
-    output: Path,
-    linker: Path,
-    arguments: Sequence[str],
-    timeout_s: float,
-    *,
-    cwd: Path | None = None,
-    stdout: Path | None = None,
-) -> None:
-    """Link parts of a project, whatever is missing, to a file; LinkError where the linker refuses.
-
-    The linker runs in the folder ``cwd``, and what it prints goes to the file ``stdout``.
-    """
-    command = [str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments]
-    await_linker(Child(command, cwd=cwd, stdout=stdout), timeout_s)
+def link_command(linker: Path, output: Path, arguments: Sequence[str]) -> list[str]:
+    """The command that links parts of a project to a file, whatever is missing; see `await_linker`."""
+    return [str(linker), "ld.lld", *_ALWAYS, "-o", str(output), *arguments]
 
 
 def await_linker(linker: Child, timeout_s: float) -> None:
@@ -136,7 +124,8 @@ def link_file(
     options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as folder:
         output = folder / "linked"
-        link_to(output, linker, [*link_arguments(file, objects, folder), *options], timeout_s)
+        arguments = [*link_arguments(file, objects, folder), *options]
+        await_linker(Child(link_command(linker, output, arguments)), timeout_s)
         data = output.read_bytes()
     if not section_sizes(data)["text"]:
         raise LinkError(NOTHING_LEFT)

@@ -3,7 +3,8 @@
 import pytest
 
 from mlgo.errors import CompileTimeout, LinkError
-from mlgo.host.linker import link_to
+from mlgo.host.linker import await_linker, link_command
+from mlgo.host.process import Child
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.comdat import comdat_groups
@@ -25,7 +26,8 @@ SECOND = HEADER + "int two(int x) { return twin<1>(x + 7); }\nint shared() { ret
 def size(objects, *options, timeout_s=60.0):
     """Text of a shared object of these, which is written beside the first."""
     output = objects[0].with_name("linked.so")
-    link_to(output, find_linker(), ["-shared", "-Bsymbolic", *options, *map(str, objects)], timeout_s)
+    command = link_command(find_linker(), output, ["-shared", "-Bsymbolic", *options, *map(str, objects)])
+    await_linker(Child(command), timeout_s)
     return text_size(read_sections(output.read_bytes()))
 
 
