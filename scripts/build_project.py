@@ -16,13 +16,7 @@ from mlgo.base.names import ProjectName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
-from mlgo.corpus.build import (
-    BuildLimits,
-    build_project,
-    captured_project,
-    fetch_sources,
-    program_of_all,
-)
+from mlgo.corpus.build import BuildLimits, build_project, captured_project, fetch_sources, program_of_all
 from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program

@@ -9,15 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.base.artifacts import (
-    FUNCTIONS,
-    RESULTS,
-    SHIPPED_SIZES,
-    provenance,
-    read_provenance,
-    read_table,
-    write_table,
-)
+from mlgo.base.artifacts import FUNCTIONS, RESULTS, SHIPPED_SIZES, provenance, read_provenance, read_table, write_table
 from mlgo.cli.program import run_program, stage_parser
 
 

@@ -13,15 +13,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.base.artifacts import (
-    OBJECTS_OF_BUILD,
-    PROJECT,
-    VERIFIED,
-    provenance,
-    read_provenance,
-    read_table,
-    write_rows,
-)
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROJECT, VERIFIED, provenance, read_provenance, read_table, write_rows
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, say

@@ -66,13 +66,7 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
     return sorted(rows, key=lambda row: str(row["module"])), linked
 
 
-def build_project(
-    project: str,
-    recipe: Recipe,
-    compiler: FrontEnd,
-    limits: BuildLimits,
-    cache_dir: Path,
-) -> list[Row]:
+def build_project(project: str, recipe: Recipe, compiler: FrontEnd, limits: BuildLimits, cache_dir: Path) -> list[Row]:
     """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path."""
     with scratch_directory() as folder:
         root = source_folder(recipe, cache_dir, folder)

@@ -11,15 +11,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from mlgo.errors import ObjectError
-from mlgo.objects.elf import (
-    ELF,
-    SHT_GROUP,
-    is_text,
-    object_sections,
-    read_symbols,
-    section_contents,
-    symbol_names,
-)
+from mlgo.objects.elf import ELF, SHT_GROUP, is_text, object_sections, read_symbols, section_contents, symbol_names
 from mlgo.objects.unwind import unwind_entries
 
 _GRP_COMDAT = 1

@@ -12,15 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit
-from mlgo.corpus.capture.commands import (
-    ArchiveStep,
-    CompileStep,
-    ExtractStep,
-    LinkStep,
-    Step,
-    expanded,
-    steps_of,
-)
+from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, expanded, steps_of
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
 from mlgo.host.linker import await_linker
 from mlgo.host.process import Child
