@@ -45,14 +45,8 @@ def shipped() -> pa.Table:
 def test_bytes_of_a_file_add_up_to_its_total(shipped):
     row = shipped.to_pylist()[0]
     # 1,000 bytes of text, 1,000 of constants, 100 of unwind tables; functions are all text and all unwind tables.
-    assert bytes_of_kinds(row) == {
-        "unseen": 330,
-        "near": 220,
-        "exact": 440,
-        "standard": 110,
-        "bindings": 0,
-        "rest": 1_000,
-    }
+    own = {"unseen": 330, "near": 220, "exact": 440}
+    assert bytes_of_kinds(row) == {**own, "standard": 110, "bindings": 0, "rest": 1_000}
     assert sum(bytes_of_kinds(row).values()) == row["total"] == 2_100
     assert bytes_of_kinds(row | {"kinds": None}) == bytes_of_kinds(row | {"total": None}) == {}
 

@@ -139,12 +139,8 @@ def test_a_known_question_right_after_unknown_ones(toolchain, fast, modules):
     whole = first.answer_prefix().contexts
     answers = len(first.answers) // first.num_questions
     for every in (2, 3):
-        partly = [
-            one
-            if place % every == 0
-            else replace(one, checks=one.checks[:1], answers=one.answers[:answers], is_whole=False)
-            for place, one in enumerate(whole)
-        ]
+        begun = [replace(one, checks=one.checks[:1], answers=one.answers[:answers], is_whole=False) for one in whole]
+        partly = [one if i % every == 0 else start for i, (one, start) in enumerate(zip(whole, begun, strict=True))]
         again = compile_under_advice(toolchain, TASK, module, advisor, fast, known=AnswerPrefix(tuple(partly)))
         assert (again.object_sha256, again.answers) == (first.object_sha256, first.answers)
         assert again.spills == first.spills

@@ -116,13 +116,11 @@ def modules(toolchain, settings, paths):
 def sizes(toolchain, task, settings, paths):
     """Text of both modules under all sixteen ways to answer: ``sizes[number][answers]``."""
     ways = {bits: RecordedAdvisor(np.array(bits).tobytes()) for bits in itertools.product((0, 1), repeat=4)}
-    return [
-        {
-            bits: compile_under_advice(toolchain, task, path, way, settings).scores["text_bytes"]
-            for bits, way in ways.items()
-        }
-        for path in paths.values()
-    ]
+
+    def size(path, way):
+        return compile_under_advice(toolchain, task, path, way, settings).scores["text_bytes"]
+
+    return [{bits: size(path, way) for bits, way in ways.items()} for path in paths.values()]
 
 
 @pytest.fixture

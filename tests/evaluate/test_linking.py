@@ -31,6 +31,12 @@ from tests.host.test_linker import FIRST, size
 MODULES = [Module("graph", f"{name}.cpp", "c++", "test", "") for name in ("paths", "order", "spanning")]
 
 
+def linked_of(*modules):
+    """One shared object of the modules of a project."""
+    (row,) = program_of_all(modules[0].project, [{"module": one.name, "skip_reason": ""} for one in modules])
+    return Program(row, "test", modules)
+
+
 @pytest.fixture(scope="module")
 def linking():
     return Linking(find_linker(), 60.0, 1)
@@ -49,8 +55,7 @@ def compiled(toolchain, settings, sample, tmp_path_factory):
 @pytest.fixture(scope="module")
 def graph():
     """The shared object of all modules of a project."""
-    (row,) = program_of_all("graph", [{"module": one.name, "skip_reason": ""} for one in MODULES])
-    return Program(row, "test", tuple(MODULES))
+    return linked_of(*MODULES)
 
 
 def test_one_shared_object_of_all_modules(linking, compiled, graph, leaves_nothing):
@@ -90,10 +95,8 @@ def test_a_failed_link_is_a_row(linking, compiled, graph, tmp_path):
 def test_only_the_folded_size_has_identical_code_once(linking, toolchain, settings, bitcode, tmp_path):
     module = Module("twins", "first.cpp", "c++", "test", "")
     compile_plain(toolchain, bitcode(FIRST, "c++"), settings, object_path=tmp_path / "first.o")
-    (row,) = program_of_all("twins", [{"module": "first.cpp", "skip_reason": ""}])
-    plain, folded = measure_programs(
-        linking, "heuristic", [Program(row, "test", (module,))], {module.key: tmp_path / "first.o"}
-    )
+    objects = {module.key: tmp_path / "first.o"}
+    plain, folded = measure_programs(linking, "heuristic", [linked_of(module)], objects)
     assert 0 < folded["total"] < plain["total"]
 
 
@@ -152,12 +155,6 @@ int loop(const int *p, int n) { int s = 0; for (int i = 0; i < n; i++) s += used
 """
 
 
-def linked_of(project, *names):
-    """One shared object of modules."""
-    (row,) = program_of_all(project, [{"module": name, "skip_reason": ""} for name in names])
-    return row
-
-
 @pytest.fixture(scope="module")
 def measured(toolchain, settings, front_end, tmp_path_factory):
     """Sizes of two shared objects by project and contender, without folding; and the folder of the sources."""
@@ -168,12 +165,10 @@ def measured(toolchain, settings, front_end, tmp_path_factory):
         front_end.compile_to_bitcode(folder, "c", [], f"{project}.c", folder / f"{project}.bc")
         modules.append(Module(project, f"{project}.c", "c", "test", ""))
         bitcode[modules[-1].key] = folder / f"{project}.bc"
-    programs = [Program(linked_of(one.project, one.name), "test", (one,)) for one in modules]
-    linking = Linking(find_linker(), 60.0, 1)
+    programs, linking = list(map(linked_of, modules)), Linking(find_linker(), 60.0, 1)
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        rows = measure_references(
-            EvaluationRun(host, modules, programs, bitcode, linking, folder), front_end, "inline-size"
-        )
+        run = EvaluationRun(host, modules, programs, bitcode, linking, folder)
+        rows = measure_references(run, front_end, "inline-size")
     write_rows(folder / "shipped.parquet", rows, SHIPPED_SIZES, {})
     return {(row["project"], row["contender"]): row for row in rows if not row["folded"]}, folder
 
@@ -209,18 +204,17 @@ def test_which_there_are():
     assert reference_names(get_task("regalloc-evict"), "-O2") == ()
 
 
-def test_options_of_code_generation_stay_and_broken_modules_have_a_reason(toolchain, settings, front_end, tmp_path):
-    (tmp_path / "one.c").write_text(CONSTANT)
-    front_end.compile_to_bitcode(tmp_path, "c", [], "one.c", tmp_path / "one.bc")
-    (tmp_path / "one.bc").write_bytes(with_options((tmp_path / "one.bc").read_bytes(), ["-ffunction-sections"]))
-    (tmp_path / "two.bc").write_bytes(b"BC\xc0\xdeno")
+def test_options_of_code_generation_stay_and_broken_modules_have_a_reason(
+    linking, toolchain, settings, front_end, bitcode, tmp_path
+):
+    good, broken = bitcode(CONSTANT), tmp_path / "two.bc"
+    good.write_bytes(with_options(good.read_bytes(), ["-ffunction-sections"]))
+    broken.write_bytes(b"BC\xc0\xdeno")
     modules = [Module("p", f"{name}.c", "c", "test", "") for name in ("one", "two")]
-    bitcode = {one.key: tmp_path / one.name.replace(".c", ".bc") for one in modules}
-    programs = [
-        Program(linked_of("p", *(one.name for one in some)), "test", some) for some in ((modules[0],), tuple(modules))
-    ]
+    files = {one.key: path for one, path in zip(modules, (good, broken), strict=True)}
+    programs = [linked_of(modules[0]), linked_of(*modules)]
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        run = EvaluationRun(host, modules, programs, bitcode, Linking(find_linker(), 60.0, 1), tmp_path)
+        run = EvaluationRun(host, modules, programs, files, linking, tmp_path)
         rows = measure_references(run, front_end, "inline-size")
     good, bad = ([row for row in rows if (row["failure"] == "") is wanted] for wanted in (True, False))
     assert {row["contender"] for row in good} == {row["contender"] for row in bad} == {"never", "-Os", "-O2"}
