@@ -34,7 +34,7 @@ from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain
-from mlgo.objects.elf import global_symbols, read_sections, section_name, text_size
+from mlgo.objects.elf import global_symbols, read_sections, section_names, text_size
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,6 @@ class Sources:
 
     rows: Mapping[str, Row]  # of `artifacts.PROJECT`, by name of the module; those with bitcode
     paths: Mapping[str, Path]  # file of each
-
-    def named_as(self, name: str, members: Sequence[str]) -> Row:
-        """Columns of a module that is made of others, without its code."""
-        first = self.rows[members[0]]
-        languages = {self.rows[member]["language"] for member in members}
-        return {**first, "module": name, "language": "c++" if "c++" in languages else first["language"]}
 
 
 @contextmanager
@@ -243,14 +237,16 @@ def _check_left(bitcode: Path, tools: Tools) -> None:
     stand_in(tools.front_end.toolchain, bitcode, symbols, tools.front_end.settings)
     data = symbols.read_bytes()
     sections = read_sections(data)
-    names = [section_name(data, sections, number) for number in range(len(sections))]
+    names = section_names(data, sections, sections)
     if not global_symbols(data)[0] and not any(name.startswith(_RUNS_AT_START) for name in names):
         raise LinkError(NOTHING_LEFT)
 
 
 def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
     """The row of a merged module. Its code is generated with what all of its members have in common."""
-    row = sources.named_as(name, members)
+    first = sources.rows[members[0]]
+    languages = {sources.rows[member]["language"] for member in members}
+    row = {**first, "module": name, "language": "c++" if "c++" in languages else first["language"]}
     try:
         _check_left(bitcode, tools)
         row |= columns_of(tools.front_end, bitcode)
@@ -369,7 +365,7 @@ def _imported_rows(file: LinkedFile, sources: Sources, objects: Mapping[str, Pat
     made = []
     with scratch_directory() as folder:
         for name, (bitcode, index) in thin_link(tools.linker, file, objects, folder, tools.timeout_s).items():
-            row = sources.named_as(f"{file.name}:{name}", [name])
+            row = {**sources.rows[name], "module": f"{file.name}:{name}"}
             try:
                 columns = columns_of(tools.front_end, bitcode)
                 columns["bitcode"] = back_end_module(columns["bitcode"], index, sources.paths[name])

@@ -62,11 +62,10 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
     """Build a wheel of a source distribution, and read from the build what its linked files consist of."""
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
-    for name in ("bin", "tmp", "wheel"):
+    for name in ("bin", "tmp", "wheel", RECORDS):
         (folder / name).mkdir(parents=True, exist_ok=True)
     commands = _commands(extraction.front_end.toolchain.target)
     environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands)
-    (folder / RECORDS).mkdir(exist_ok=True)
     log = folder / "build.log"
     settings = dict(wheel.settings)
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):

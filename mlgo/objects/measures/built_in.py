@@ -22,10 +22,7 @@ EXEC = Measure(
 
 TEXT = Measure(
     "text_bytes",
-    Words(
-        "text",
-        "What the Berkeley format of size calls text: code and read-only data of the object file, in bytes.",
-    ),
+    Words("text", "What the Berkeley format of size calls text: code and read-only data of the object file, in bytes."),
     quantity="Berkeley text",
     meaning="Berkeley text of the object",
     read=lambda compiled: text_size(compiled.sections),

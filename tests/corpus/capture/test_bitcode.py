@@ -15,30 +15,25 @@ from mlgo.host.module_file import bitcode_of
 
 
 @pytest.fixture
-def compiled(toolchain, tmp_path):
-    def compile_text(text, *options):
-        (tmp_path / "text.c").write_text(text)
-        command = [toolchain.binary, "clang", *options, "-emit-llvm", "-c", "text.c", "-o", "text.bc"]
-        subprocess.run(command, cwd=tmp_path, check=True)
-        return (tmp_path / "text.bc").read_bytes()
-
-    return compile_text
+def llvm(compiled):
+    """Bitcode of a text."""
+    return lambda text, target="x86_64-linux-gnu": compiled(text, "-emit-llvm", target=target).read_bytes()
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
-def test_the_compiler_and_the_triple_are_read(toolchain, compiled, machine):
-    data = compiled("int x;", f"--target={machine}-unknown-linux-gnu")
+def test_the_compiler_and_the_triple_are_read(toolchain, llvm, machine):
+    data = llvm("int x;", f"{machine}-unknown-linux-gnu")
     assert (made_by(data), triple_of(data)) == (toolchain.version, f"{machine}-unknown-linux-gnu")
 
 
-def test_a_module_after_many_groups_still_tells_its_triple(compiled):
+def test_a_module_after_many_groups_still_tells_its_triple(llvm):
     text = "".join(f"int f{number}(void) {{ return {number}; }}\n" for number in range(500))
-    wrapped = compiled(text, "--target=arm64-apple-macos")  # as always for this system
+    wrapped = llvm(text, "arm64-apple-macos")  # as always for this system
     assert triple_of(bitcode_of(wrapped)).startswith("arm64-apple-macos")
 
 
-def test_modules_one_after_another(compiled):
-    one, two = (compiled(text) for text in ("int x;", "int f(void) { return 1; }"))
+def test_modules_one_after_another(llvm):
+    one, two = (llvm(text) for text in ("int x;", "int f(void) { return 1; }"))
     wrapped = struct.pack("<5I", 0x0B17C0DE, 0, 20, len(two), 7) + two
     data = one + two + bytes(8) + wrapped
     assert find_modules(data) == [(0, len(one)), (len(one), len(two)), (len(one) + len(two) + 8, len(wrapped))]
@@ -75,20 +70,12 @@ def test_machines(machine, same, others):
 EMBED = ("-Xclang", "-fembed-bitcode=all")
 
 
-@pytest.fixture
-def object_of(toolchain, tmp_path):
-    def compile_object(name, target="x86_64-linux-gnu", options=EMBED):
-        (tmp_path / f"{name}.c").write_text(f"int {name}(int x) {{ return x + 1; }}\n")
-        command = [toolchain.binary, "clang", f"--target={target}", "-Oz", *options, "-c", f"{name}.c"]
-        subprocess.run([*command, "-o", f"{name}.o"], cwd=tmp_path, check=True)
-        return tmp_path / f"{name}.o"
-
-    return compile_object
+FUNCTION = "int %s(int x) { return x + 1; }"
 
 
 @pytest.mark.parametrize("target", ["x86_64-linux-gnu", "arm-linux-gnueabi", "aarch64-macos", "x86_64-windows-gnu"])
-def test_one_module_with_its_command(object_of, toolchain, target):
-    data = object_of("f", target).read_bytes()
+def test_one_module_with_its_command(compiled, toolchain, target):
+    data = compiled(FUNCTION % "f", "-Oz", *EMBED, target=target).read_bytes()
     assert is_object(data)
     (one,) = find_embedded(data)
     bitcode = bitcode_of(data[one.offset : one.offset + one.size])
@@ -98,8 +85,8 @@ def test_one_module_with_its_command(object_of, toolchain, target):
 
 
 @pytest.mark.skipif(not shutil.which("ld"), reason="needs ld")
-def test_joined_objects_are_told_apart(object_of, tmp_path):
-    parts = [object_of(name) for name in ("f", "g")]
+def test_joined_objects_are_told_apart(compiled, tmp_path):
+    parts = [compiled(FUNCTION % name, "-Oz", *EMBED) for name in ("f", "g")]
     subprocess.run(["ld", "-r", *parts, "-o", "joined.o"], cwd=tmp_path, check=True)
     joined = (tmp_path / "joined.o").read_bytes()
     found = [joined[one.offset : one.offset + one.size] for one in find_embedded(joined)]
@@ -120,9 +107,9 @@ def test_joined_objects_are_told_apart(object_of, tmp_path):
         (("-fembed-bitcode=all",), "its bitcode is from after optimization"),
     ],
 )
-def test_objects_that_are_refused(object_of, options, message):
+def test_objects_that_are_refused(compiled, options, message):
     with pytest.raises(ObjectError, match=message):
-        find_embedded(object_of("f", options=options).read_bytes())
+        find_embedded(compiled(FUNCTION % "f", "-Oz", *options).read_bytes())
 
 
 @given(st.data())
