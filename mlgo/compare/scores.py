@@ -177,13 +177,8 @@ class ComparisonRow:
 
     def records(self) -> list[Row]:
         """All of it as plain values, one record for each measure, for JSON."""
-        known = {
-            "contender": self.name,
-            "learner": self.contender.learner,
-            "seeds": list(self.contender.seeds),
-            "split": self.split,
-            "scope": self.scope,
-        }
+        known: Row = {"contender": self.name, "learner": self.contender.learner, "seeds": list(self.contender.seeds)}
+        known |= {"split": self.split, "scope": self.scope}
         return [{**known, "measure": name, **one.record(), **self.counts} for name, one in self.comparisons.items()]
 
 

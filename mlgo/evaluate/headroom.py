@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import SCORES, Row, RowView
 from mlgo.base.config import HeadroomConfig
@@ -82,11 +83,8 @@ def measure_headroom(
         return CompileJob(module.key, bitcode[module.key], advisor, sha256=module.sha256)
 
     results = run_searches(host, searches, job, "headroom")
-    random = {
-        f"{row['project']}/{row['module']}": row
-        for row in scores.select(SCORES.names).to_pylist()
-        if row["advisor"] == "random"
-    }
+    drawn = scores.select(SCORES.names).filter(pc.field("advisor") == "random").to_pylist()
+    random = {f"{row['project']}/{row['module']}": row for row in drawn}
     return [
         row
         for one, best, result in zip(modules, known, results, strict=True)
@@ -126,11 +124,8 @@ def _rows(scored: ScoredModule, random: RowView | None, in_tree: ModuleLeaf | No
 
 
 def _outcome(outcome: CompileOutcome) -> Row:
-    return {
-        **_sizes(outcome.result.scores if outcome.result else {}),
-        "failure": outcome.failure,
-        "message": outcome.message,
-    }
+    scores = outcome.result.scores if outcome.result else {}
+    return {**_sizes(scores), "failure": outcome.failure, "message": outcome.message}
 
 
 def _sizes(scores: Scores) -> dict[str, int | float | None]:

@@ -113,14 +113,9 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
     vocabulary = task.ir2vec(settings.ir2vec)
     words = Path(vocabulary.name) if vocabulary else None
     asking = task.flags(Path("BASE"), 1.0, with_heuristic_feature=settings.tell_heuristic, vocabulary=words)
-    options = [toolchain.name, *toolchain.back_end[1:], *asking, *shares]
+    options = content_hash([toolchain.name, *toolchain.back_end[1:], *asking, *shares])
     return TreeKey(
-        toolchain.sha256,
-        toolchain.target,
-        task.name,
-        settings.optimization,
-        settings.size_stop_factor,
-        content_hash(options),
+        toolchain.sha256, toolchain.target, task.name, settings.optimization, settings.size_stop_factor, options
     )
 
 

@@ -134,13 +134,9 @@ def panels(bars: Mapping[str, Mapping[str, Sequence[Bar]]]) -> go.Figure:
     num_columns = min(_PANELS_PER_ROW, len(bars))
     num_rows = -(-len(bars) // num_columns)
     area = num_rows * _BAR_HEIGHT * len(labels) + (num_rows - 1) * _PANEL_GAP
+    titles, gap = list(bars), _PANEL_GAP / area if num_rows > 1 else 0
     figure = make_subplots(
-        num_rows,
-        num_columns,
-        subplot_titles=list(bars),
-        shared_yaxes=True,
-        horizontal_spacing=0.03,
-        vertical_spacing=_PANEL_GAP / area if num_rows > 1 else 0,
+        num_rows, num_columns, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.03, vertical_spacing=gap
     )
     margin = {"l": 60, "r": 15, "t": 75, "b": 50}
     figure.update_layout(_layout(area + margin["t"] + margin["b"]))

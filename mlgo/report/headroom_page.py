@@ -59,13 +59,8 @@ _TITLES = {ALL: "All modules", **LANGUAGE_TITLES}
 
 def render_headroom(rows: Sequence[ComparisonRow], measure: str, settings: Mapping[str, Any]) -> str:
     """The page as HTML; ``settings`` are the section ``headroom`` of the configuration that the search ran with."""
-    return render(
-        "headroom.html.jinja",
-        tables=_tables(rows),
-        num_modules=max(row.by(measure).num_compared for row in rows),
-        measure=measure,
-        settings=settings,
-    )
+    tables, num_modules = _tables(rows), max(row.by(measure).num_compared for row in rows)
+    return render("headroom.html.jinja", tables=tables, num_modules=num_modules, measure=measure, settings=settings)
 
 
 def show(args: argparse.Namespace) -> RenderedPage:

@@ -161,14 +161,9 @@ class Cost:
     @classmethod
     def of(cls, name: str, costs: Sequence[TrainingCost]) -> "Cost":
         """Sum of some trainings."""
-        return cls(
-            name,
-            len(costs),
-            sum(one.evaluations for one in costs),
-            sum(one.compiles for one in costs),
-            round(sum(one.seconds for one in costs), 1),
-            all(one.complete for one in costs),
-        )
+        evaluations, compiles = sum(one.evaluations for one in costs), sum(one.compiles for one in costs)
+        seconds, complete = round(sum(one.seconds for one in costs), 1), all(one.complete for one in costs)
+        return cls(name, len(costs), evaluations, compiles, seconds, complete)
 
     @property
     def saved(self) -> float | None:
