@@ -160,15 +160,10 @@ def function_rows(module: Module, advisor: str, result: CompileResult | None) ->
         return []
     costs = {one.function: one for one in result.spills}
     asked = {name: count for name, count in result.contexts if count}
+    key = {"project": module.project, "module": module.name, "advisor": advisor}
     return [
-        {
-            "project": module.project,
-            "module": module.name,
-            "advisor": advisor,
-            "num_questions": asked.get(name, 0),
-            **costs.get(name, SpillCosts(name))._asdict(),
-        }
-        for name in [*asked, *(name for name in costs if name not in asked)]
+        {**key, "num_questions": asked.get(name, 0), **costs.get(name, SpillCosts(name))._asdict()}
+        for name in dict.fromkeys([*asked, *costs])
     ]
 
 

@@ -124,9 +124,5 @@ def _row(
         run = count_run(running.valgrind, executable, running.timeout_s)
     except CompileError as error:
         return row | {"failure": error.kind, "message": str(error)}
-    return row | {
-        "instructions": run.instructions,
-        "reads": run.reads,
-        "writes": run.writes,
-        "right": run.exit_status == 0 and run.stdout == program.expected,
-    }
+    right = run.exit_status == 0 and run.stdout == program.expected
+    return row | {"instructions": run.instructions, "reads": run.reads, "writes": run.writes, "right": right}
