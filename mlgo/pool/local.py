@@ -33,16 +33,12 @@ class LocalBackend(Backend):
         self._workers: dict[WorkerName, LocalWorker] = {}
         self._selector = selectors.DefaultSelector()
 
-    def start(self) -> WorkerName:
-        worker = super().start()
-        self._workers[worker] = LocalWorker(self._make_handler)
-        return worker
-
     def send(self, worker: WorkerName, jobs: Message) -> None:
-        one = self._workers[worker]
-        if one.start():
+        if worker not in self._workers:
+            one = self._workers[worker] = LocalWorker(self._make_handler)
             self._selector.register(one.pipe, selectors.EVENT_READ, worker)
-        one.send(pickle.dumps(jobs))
+            one.start()
+        self._workers[worker].send(pickle.dumps(jobs))
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
         self._workers[worker].send(pickle.dumps(Cancel(ticket)))
@@ -58,17 +54,13 @@ class LocalBackend(Backend):
             return Gone(worker, one.exit_code())
 
     def kill(self, worker: WorkerName) -> None:
-        one = self._workers.pop(worker)
-        self._forget(one)
-        one.stop()
-
-    def _forget(self, one: "LocalWorker") -> None:
-        with contextlib.suppress(KeyError, ValueError):  # never started
+        if (one := self._workers.pop(worker, None)) is not None:  # else it could not be started
             self._selector.unregister(one.pipe)
+            one.stop()
 
     def close(self) -> None:
         for one in self._workers.values():
-            self._forget(one)
+            self._selector.unregister(one.pipe)
             one.pipe.close()  # an idle worker sees the end of its pipe and returns
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         for one in self._workers.values():
@@ -114,10 +106,10 @@ class LocalWorker:
         self._sending = threading.Lock()
         self.pipe, self._theirs = Pipe()
 
-    def start(self) -> bool:
-        """Start the process, which ends with the thread that starts it; false if it has been started already."""
+    def start(self) -> None:
+        """Start the process, unless it was started before; it ends with the thread that starts it."""
         if self._process is not None:
-            return False
+            return
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
         descriptor, place = self._theirs.fileno(), self._place
         program = (
@@ -137,7 +129,6 @@ class LocalWorker:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         self._theirs.close()
-        return True
 
     def send(self, *messages: bytes) -> None:
         """Send jobs with their tickets, or `Cancel`, pickled. Any thread may; it waits while the process hangs."""

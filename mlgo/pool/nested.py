@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,33 +50,28 @@ class NestedBackend(Backend):
     depth = 2
 
     def __init__(self, address: str, make_handler: MakeHandler, deadline_s: float | None = None) -> None:
-        self._make_handler, self._deadline_s = pickle.dumps(make_handler), deadline_s
-        self._place = WorkerEnvironment.here()
+        self._deadline_s, place = deadline_s, WorkerEnvironment.here()
         self._nesting = NestingProxy(address)
         self._experiment = uuid.uuid4().hex[:12]
         self._workers: set[WorkerName] = set()
         self._num_calls = 0
         self._heard = time.monotonic()
-        about = {"process": os.getpid(), "host": socket.gethostname(), "folder": self._place.folder}
+        about = {"process": os.getpid(), "host": socket.gethostname(), "folder": place.folder}
         try:
             actor = self._nesting.actor
             alive = [actor.ended.remote()]  # whoever waits for this hears from Ray when its owner has died
-            joined = actor.join.remote(self._experiment, PROTOCOL, self._place, about, alive)
+            maker = pickle.dumps(make_handler)
+            joined = actor.join.remote(self._experiment, PROTOCOL, maker, place, about, alive)
             self.num_cores: int = self._nesting.ask(joined)
         except BaseException:
             self._nesting.close()
             raise
 
-    def start(self) -> WorkerName:
-        worker = super().start()
-        self._workers.add(worker)
-        created = self._call("create", self._name(worker), self._make_handler, self._place, self._experiment)
-        self._nesting.inbox.expect(created, worker)
-        return worker
-
     def send(self, worker: WorkerName, jobs: Message) -> None:
+        self._workers.add(worker)
         tickets = [ticket for ticket, _ in jobs]
-        answer = self._call("submit", self._name(worker), tickets, pickle.dumps(jobs), self._deadline_s)
+        message, deadline_s = pickle.dumps(jobs), self._deadline_s
+        answer = self._call("submit", self._experiment, self._name(worker), tickets, message, deadline_s)
         self._nesting.inbox.expect(answer, worker)
 
     def cancel(self, worker: WorkerName, ticket: int) -> None:
@@ -103,7 +98,7 @@ class NestedBackend(Backend):
             if isinstance(error, WorkerOverdue):
                 return Gone(worker, reason=f"it took longer than {self._deadline_s:g} s", overdue=True)
             return Gone(worker, error.exit_code, str(error))
-        if answer is None or worker not in self._workers:  # it was created, or is no longer needed
+        if worker not in self._workers:  # its answer is no longer needed
             return None
         return Answered(worker, *pickle.loads(answer))
 
@@ -190,7 +185,8 @@ def serve_workers(
     if not cluster and (found := _noted_address()) and is_listening(found):
         raise WorkerError(f"workers are already served at {found}; stop them with 'mlgo workers stop'")
     ray = connect(cluster, "shared", num_cpus=0)
-    try:
+    with ExitStack() as stack:
+        stack.callback(disconnect)
         actor = ray.remote(num_cpus=0, max_restarts=0, max_concurrency=_CALLS)(NestingWorker)
         try:
             host = actor.options(name=name, scheduling_strategy=on_this_machine(ray)).remote(
@@ -198,23 +194,18 @@ def serve_workers(
             )
         except ValueError as error:
             raise WorkerError(f"workers are already served at {address}; stop them or choose another name") from error
+        stack.callback(ray.kill, host)
         head = ray.get_runtime_context().gcs_address
         if not cluster:
+            stack.callback(ADDRESS_FILE.unlink, missing_ok=True)
             write_text(ADDRESS_FILE, head)
+        served = stack.enter_context(NestingProxy(f"{head}/{name}"))
+        served.result(host.outstanding.remote().future(), _START_S)
         try:
-            with NestingProxy(f"{head}/{name}") as served:
-                served.result(host.outstanding.remote().future(), _START_S)
-                try:
-                    yield served
-                finally:
-                    with suppress(WorkerError):
-                        served.stop()
+            yield served
         finally:
-            ray.kill(host)
-            if not cluster:
-                ADDRESS_FILE.unlink(missing_ok=True)
-    finally:
-        disconnect()
+            with suppress(WorkerError):
+                served.stop()
 
 
 def _cluster_and_name(address: str) -> tuple[str, str]:

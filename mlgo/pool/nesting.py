@@ -23,7 +23,7 @@ from mlgo.pool.worker import Cancel, Raised
 Status = dict[str, Any]
 """Plain values that are shown to the user."""
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Changes with the methods of `NestingWorker`, which experiments from other checkouts call."""
 
 _STOP_TIMEOUT_S = 5.0
@@ -48,8 +48,10 @@ class _Core:
 
 @dataclass(eq=False)
 class _Experiment:
+    make_handler: bytes
+    place: WorkerEnvironment
+    about: Status
     share: FairShare
-    about: Status = field(default_factory=dict)
     next_number: int = 0
     early: dict[int, asyncio.Event] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
@@ -59,21 +61,19 @@ class _Experiment:
 
 @dataclass(eq=False)
 class _Hosted:
-    """A hosted worker with its calls, of which the first runs or is the next to run; its core comes with the first."""
+    """A hosted worker with its calls, of which the first runs or is the next to run."""
 
     worker_id: str
-    make_handler: bytes
-    place: WorkerEnvironment | None
     experiment: _Experiment
-    core: _Core | None = None
-    worker: LocalWorker | None = None
+    core: _Core
+    worker: LocalWorker
     calls: deque[_Call] = field(default_factory=deque)
     running: bool = False
     error: WorkerError | None = None
 
 
 class NestingWorker:
-    """Hosts many workers, each in a process of its own, created, called and released by name.
+    """Hosts many workers, each in a process of its own from its first call on, called and released by name.
 
     It is meant to be an asynchronous actor of Ray: all methods run on one event loop, whose thread starts the hosted
     processes, and the kernel ends these with it. Other threads talk to hosted processes, so one that hangs holds up
@@ -106,16 +106,32 @@ class NestingWorker:
         self._closed, self._ended = False, asyncio.Event()
 
     async def join(
-        self, experiment: str, protocol: int, place: WorkerEnvironment, about: Status, alive: Sequence[Awaitable[Any]]
+        self,
+        experiment: str,
+        protocol: int,
+        make_handler: bytes,
+        place: WorkerEnvironment,
+        about: Status,
+        alive: Sequence[Awaitable[Any]],
     ) -> int:
-        """Take in an experiment, and release its workers when it has died; gives the number of cores."""
+        """Take in an experiment, and release its workers when it has died; gives the number of cores.
+
+        Args:
+            make_handler: see `MakeHandler`, pickled.
+            place: where its workers work.
+            about: of the experiment, for `status`.
+            alive: one that ends when the experiment has died.
+        """
         if protocol != PROTOCOL:
             raise WorkerError("the nesting worker is of another version of mlgo; start it again with this one")
+        if self._closed:
+            raise WorkerReleased("the nesting worker is closed")
         for needed in (place.interpreter, place.folder):
             if not os.path.exists(needed):  # noqa: PTH110
                 what = f"{needed}, which the experiment uses, is not on the workers' machine"
                 raise WorkerError(f"{what}; share that folder with it, or work in one that both have")
-        self._experiment(experiment).about = about
+        share = FairShare(len(self._cores), self._turn_s)
+        self._experiments[experiment] = _Experiment(make_handler, place, about, share)
         self._go_on(self._release_after(experiment, alive[0]), self._watches)
         return len(self._cores)
 
@@ -143,25 +159,23 @@ class NestingWorker:
         for hosted in [one for one in self._hosted.values() if one.experiment is left]:
             await self.release(hosted.worker_id)
 
-    async def create(
-        self, worker_id: str, make_handler: bytes, place: WorkerEnvironment | None = None, experiment: str = ""
-    ) -> None:
-        """Host one more worker, with a `MakeHandler`, pickled; its process starts with its first call."""
-        if self._closed:
-            raise WorkerReleased(f"worker {worker_id} cannot be created: its nesting worker is closed")
-        if worker_id in self._hosted:
-            raise WorkerError(f"worker {worker_id} exists already; release it first")
-        self._hosted[worker_id] = _Hosted(worker_id, make_handler, place, self._experiment(experiment))
-
     async def submit(
-        self, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
+        self,
+        experiment: str,
+        worker_id: str,
+        tickets: Collection[int],
+        message: bytes,
+        deadline_s: float | None = None,
     ) -> bytes:
-        """Have a worker do a message and wait for the `mlgo.pool.worker.Answer`, pickled."""
-        hosted = self._find(worker_id)
+        """Have a worker, which is hosted from now on, do a message; gives `mlgo.pool.worker.Answer`, pickled."""
+        if worker_id not in self._hosted:
+            asking = self._experiments[experiment]
+            core = self._choose(asking)
+            worker = LocalWorker(asking.make_handler, core=core.number, place=asking.place)
+            self._hosted[worker_id] = _Hosted(worker_id, asking, core, worker)
+        hosted = self._hosted[worker_id]
         if hosted.error is not None:
             raise hosted.error
-        if hosted.core is None:
-            hosted.core = self._choose(hosted.experiment)
         order = hosted.experiment.share.asks(time.monotonic()), next(self._arrivals)
         call = _Call(tickets, message, deadline_s, order, asyncio.get_running_loop().create_future())
         hosted.calls.append(call)
@@ -175,7 +189,6 @@ class NestingWorker:
             return
         call.unwanted.add(ticket)
         if hosted.running:
-            assert hosted.worker is not None
             await self._in_thread(hosted.worker.send, pickle.dumps(Cancel(ticket)))
         elif len(call.unwanted) == len(call.tickets):
             raised = Raised(WorkerError(f"the call to worker {worker_id} was cancelled before it began"))
@@ -183,11 +196,10 @@ class NestingWorker:
 
     async def release(self, worker_id: str) -> None:
         """End a worker, also in the middle of a call; its calls fail."""
-        hosted = self._find(worker_id)
-        del self._hosted[worker_id]
-        interrupted = hosted.running
+        if (hosted := self._hosted.pop(worker_id, None)) is None:  # it has had no call
+            return
         self._fail(hosted, WorkerReleased(f"worker {worker_id} has been released"))
-        if interrupted and hosted.worker is not None:
+        if hosted.running:
             hosted.worker.interrupt()  # its answer will not come, which frees its core
         else:
             self._go_on(self._clean_up(hosted), self._tasks)
@@ -229,8 +241,8 @@ class NestingWorker:
     async def close(self) -> None:
         """End all hosted workers and whatever they run; calls fail."""
         self._closed = True
-        for worker_id in list(self._hosted):
-            await self.release(worker_id)
+        for experiment in list(self._experiments):
+            await self.leave(experiment)
         while self._tasks:
             await asyncio.wait(self._tasks)
         self._threads.shutdown()
@@ -239,16 +251,6 @@ class NestingWorker:
     async def ended(self) -> None:
         """Wait until somebody has closed it."""
         await self._ended.wait()
-
-    def _experiment(self, name: str) -> _Experiment:
-        if name not in self._experiments:
-            self._experiments[name] = _Experiment(FairShare(len(self._cores), self._turn_s))
-        return self._experiments[name]
-
-    def _find(self, worker_id: str) -> _Hosted:
-        if worker_id not in self._hosted:
-            raise WorkerReleased(f"worker {worker_id} is not here: it has been released, or was never created")
-        return self._hosted[worker_id]
 
     def _choose(self, experiment: _Experiment) -> _Core:
         def load(core: _Core) -> tuple[int, int, int]:
@@ -265,8 +267,6 @@ class NestingWorker:
             if not waiting:
                 return
             chosen = min(waiting, key=lambda one: one.calls[0].order)
-            if chosen.worker is None:
-                chosen.worker = LocalWorker(chosen.make_handler, core=core.number, place=chosen.place)
             try:
                 chosen.worker.start()
             except OSError as error:
@@ -275,11 +275,11 @@ class NestingWorker:
                 continue
             chosen.running = True
             core.running += 1
-            self._go_on(self._run(chosen, chosen.worker, core), self._tasks)
+            self._go_on(self._run(chosen, chosen.calls[0]), self._tasks)
 
-    async def _run(self, hosted: _Hosted, worker: LocalWorker, core: _Core) -> None:
-        """Do the first call of a worker."""
-        call, begun = hosted.calls[0], time.monotonic()
+    async def _run(self, hosted: _Hosted, call: _Call) -> None:
+        """Do the first call of a worker, which may be released before this begins."""
+        worker, core, begun = hosted.worker, hosted.core, time.monotonic()
         unwanted = [pickle.dumps(Cancel(ticket)) for ticket in call.unwanted]
         answer: bytes | WorkerError
         try:
@@ -324,8 +324,6 @@ class NestingWorker:
 
     async def _clean_up(self, hosted: _Hosted) -> None:
         """End the process of a released worker: an idle one leaves by itself and takes its scratch folder along."""
-        if hosted.worker is None:
-            return
         await self._in_thread(hosted.worker.stop, time.monotonic() + _STOP_TIMEOUT_S)
         await self._in_thread(sweep_abandoned)
 

@@ -1,5 +1,6 @@
 """Jobs to workers and back: whatever dies, hangs or is no longer wanted."""
 
+import itertools
 import logging
 import math
 import time
@@ -57,7 +58,8 @@ Event = Answered | Gone
 class Backend(Protocol):
     """Workers of one kind: how they are started, reached and ended, wherever they run.
 
-    A worker does its jobs in the order in which they were sent.
+    A worker is whoever is sent jobs under one name: it starts with the first, and does them in the order in which they
+    were sent.
 
     Attributes:
         depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
@@ -65,12 +67,6 @@ class Backend(Protocol):
 
     depth: int = 1
     most: int = MOST
-    _num_started: int = 0
-
-    def start(self) -> WorkerName:
-        """Make a place for one more worker, which starts now or with its first job; gives its name."""
-        self._num_started += 1
-        return self._num_started
 
     def ready(self, worker: WorkerName) -> bool:
         """Whether jobs sent now would be started soon; False while a machine for it is being found."""
@@ -147,7 +143,9 @@ class Pool(Closing, Generic[JobType, ResultType]):
         self._unwanted: set[int] = set()
         self._more = False  # jobs to take from the caller
         self._tickets = self.num_lost = 0
-        self._held: dict[WorkerName, _Held[JobType]] = {backend.start(): _Held() for _ in range(max(1, num_workers))}
+        self._names = itertools.count(1)  # a worker that takes another's place has another name
+        names = itertools.islice(self._names, max(1, num_workers))
+        self._held: dict[WorkerName, _Held[JobType]] = {name: _Held() for name in names}
 
     @property
     def num_workers(self) -> int:
@@ -310,7 +308,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         held = self._held.pop(worker)
         self._schedule.leave(worker)
         self._backend.kill(worker)
-        self._held[self._backend.start()] = _Held()
+        self._held[next(self._names)] = _Held()
         return held.messages
 
 

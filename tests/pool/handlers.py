@@ -1,4 +1,4 @@
-"""Handlers for workers; spawned processes import them by name."""
+"""Handlers for workers, which spawned processes import by name, and what pools of them give."""
 
 import os
 import signal
@@ -133,3 +133,10 @@ def _log(path, name, job):
 
 def log_lines(path):
     return Path(path).read_text().split("\n")[:-1] if Path(path).exists() else []
+
+
+def collect(pool, jobs):
+    """Results in the order of the jobs, each of which has one."""
+    results = dict(pool.map(jobs))
+    assert sorted(results) == list(range(len(jobs)))
+    return [results[i] for i in range(len(jobs))]

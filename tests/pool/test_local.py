@@ -7,15 +7,18 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from mlgo.pool import LocalBackend, Pool, WorkerLost
 from tests.conftest import REPOSITORY, all_end, begins, children, wait_for
-from tests.pool.handlers import make_misbehaving, make_square
+from tests.pool.handlers import collect, make_misbehaving, make_square
 
 
-def collect(pool, jobs):
-    results = dict(pool.map(jobs))
-    assert sorted(results) == list(range(len(jobs)))
-    return [results[i] for i in range(len(jobs))]
+@pytest.fixture
+def pool(leaves_nothing):
+    """Two workers, which leave nothing behind."""
+    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as one:
+        yield one
 
 
 def test_descriptors_go_with_the_pool(leaves_nothing):
@@ -43,12 +46,11 @@ def test_no_process_before_the_first_job(leaves_nothing):
             assert children() == before
 
 
-def test_a_worker_that_dies_loses_only_its_job(leaves_nothing):
-    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
-        results = collect(pool, [1, 2, "die", 3, 4, "exit", 5])
-        assert [results[2].exit_code, results[5].exit_code] == [-signal.SIGKILL, 7]
-        assert [result for result in results if not isinstance(result, WorkerLost)] == [1, 4, 9, 16, 25]
-        assert collect(pool, [6, 7]) == [36, 49]
+def test_a_worker_that_dies_loses_only_its_job(pool):
+    results = collect(pool, [1, 2, "die", 3, 4, "exit", 5])
+    assert [results[2].exit_code, results[5].exit_code] == [-signal.SIGKILL, 7]
+    assert [result for result in results if not isinstance(result, WorkerLost)] == [1, 4, 9, 16, 25]
+    assert collect(pool, [6, 7]) == [36, 49]
 
 
 def test_a_worker_killed_from_outside(leaves_nothing):
@@ -61,29 +63,26 @@ def test_a_worker_killed_from_outside(leaves_nothing):
         assert second == 16
 
 
-def test_a_caller_that_gives_up_gets_no_old_answers_later(leaves_nothing):
-    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
-        collect(pool, [1, 1])
-        answers = pool.map(["sleep", 5, 6])
-        assert next(answers) == (1, 25)
-        answers.close()
-        start = time.monotonic()
-        assert collect(pool, [7, 8, 9]) == [49, 64, 81]
-        assert time.monotonic() - start < 10.0
+def test_a_caller_that_gives_up_gets_no_old_answers_later(pool):
+    collect(pool, [1, 1])
+    answers = pool.map(["sleep", 5, 6])
+    assert next(answers) == (1, 25)
+    answers.close()
+    start = time.monotonic()
+    assert collect(pool, [7, 8, 9]) == [49, 64, 81]
+    assert time.monotonic() - start < 10.0
 
 
-def test_large_results(leaves_nothing):
-    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
-        assert [len(result) for result in collect(pool, ["huge", "huge"])] == [5_000_000] * 2
+def test_large_results(pool):
+    assert [len(result) for result in collect(pool, ["huge", "huge"])] == [5_000_000] * 2
 
 
-def test_giving_up_ends_busy_workers_and_their_children(leaves_nothing):
-    with leaves_nothing(descriptors=False), Pool(LocalBackend(make_misbehaving), 2) as pool:
-        answers = pool.map(["spawn", 2])
-        assert next(answers) == (1, 4)
-        assert begins("sleep\x00126.5")
-        answers.close()
-        assert all_end("sleep\x00126.5")
+def test_giving_up_ends_busy_workers_and_their_children(pool):
+    answers = pool.map(["spawn", 2])
+    assert next(answers) == (1, 4)
+    assert begins("sleep\x00126.5")
+    answers.close()
+    assert all_end("sleep\x00126.5")
 
 
 def test_workers_leave_no_scratch_folders(own_temporary_folder):

@@ -22,6 +22,7 @@ from mlgo.pool.nested import NestedBackend, NestingProxy
 from tests.conftest import REPOSITORY, all_end, processes_naming, wait_for
 from tests.pool.clusters import TestCluster, needs_ray
 from tests.pool.handlers import (
+    collect,
     log_lines,
     make_cancellable,
     make_failing,
@@ -78,12 +79,6 @@ def server(address):
 def status_of(address):
     with NestingProxy(address) as proxy:
         return proxy.status()
-
-
-def collect(pool, jobs):
-    results = dict(pool.map(jobs))
-    assert sorted(results) == list(range(len(jobs)))
-    return [results[i] for i in range(len(jobs))]
 
 
 def test_a_pool_of_stubs_is_an_ordinary_pool(server, address, leaves_nothing):

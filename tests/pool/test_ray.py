@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.errors import WorkerCrashed, WorkerError, WorkerReleased
+from mlgo.errors import WorkerCrashed, WorkerError
 from mlgo.pool import Pool, open_pool
 from mlgo.pool.cluster import Inbox, check_versions, connect, disconnect, versions
-from mlgo.pool.nesting import NestingWorker
+from mlgo.pool.local import WorkerEnvironment
+from mlgo.pool.nesting import PROTOCOL, NestingWorker
 from tests.conftest import REPOSITORY, WITHIN_S, wait_for
 from tests.pool.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
 from tests.pool.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
@@ -94,7 +95,7 @@ def test_an_actor_hosts_many_workers(cluster, two_nodes):
     ray = connect(cluster.address, "send")
 
     def submit(host, name, job):
-        return host.submit.remote(name, [0], pickle.dumps([(0, job)]), 60.0)
+        return host.submit.remote("own", name, [0], pickle.dumps([(0, job)]), 60.0)
 
     def answers(calls):
         return [pickle.loads(answer)[0][0] for answer in ray.get(calls)]
@@ -102,7 +103,8 @@ def test_an_actor_hosts_many_workers(cluster, two_nodes):
     try:
         hosts = [ray.remote(num_cpus=1)(NestingWorker).remote(at_once=2) for _ in range(2)]
         for host in hosts:
-            ray.get([host.create.remote(name, pickle.dumps(make_misbehaving)) for name in ("one", "other")])
+            place, alive = WorkerEnvironment.here(), [host.ended.remote()]
+            ray.get(host.join.remote("own", PROTOCOL, pickle.dumps(make_misbehaving), place, {}, alive))
         pids = answers([submit(host, name, "pid") for host in hosts for name in ("one", "other")])
         assert len(set(pids)) == 4
         crash, sibling = submit(hosts[0], "one", "exit"), submit(hosts[0], "other", "slow")
@@ -110,8 +112,6 @@ def test_an_actor_hosts_many_workers(cluster, two_nodes):
             ray.get(crash)
         assert answers([sibling, submit(hosts[1], "one", 3)]) == ["slow", 9]
         ray.get(hosts[0].release.remote("one"))
-        with pytest.raises(WorkerReleased, match="worker one is not here: it has been released"):
-            ray.get(submit(hosts[0], "one", 1))
         assert ray.get(hosts[0].outstanding.remote()) == {"other": 0}
         for host in hosts:
             ray.kill(host)
