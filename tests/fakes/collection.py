@@ -1,7 +1,5 @@
 """Collections for tests/fakes/superpmi.py: made up, but such that what pays can be learned from the features.
 
-    python -m tests.fakes.collection --methods 100 --seed 0 collection.mch
-
 What a candidate is worth. Performed, it saves its cost at each use and pays for a store at each definition, weighted
 by the frequency of their blocks. It takes a register: where the method has many variables, or where it lives across a
 call, the more so both, each use may be a reload. A constant that fits into the instruction saves next to nothing. Two
@@ -10,10 +8,6 @@ that are performed together compete for registers (pairs). Some noise that no fe
 The built-in heuristic looks at the same, roughly: it takes what costs much and is used often, is less willing where a
 value lives across a call, and knows nothing of pairs, nor of how costs grow with pressure.
 """
-
-import argparse
-import json
-from pathlib import Path
 
 import numpy as np
 
@@ -116,16 +110,3 @@ def _heuristic(rows: list[list[int]]) -> list[int]:
         if rows[i][1] and cost_ex * uses > threshold:
             taken.append(i)
     return taken
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make a collection for the SuperPMI of the tests.")
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--methods", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    arguments.output.write_text(json.dumps(make_collection(arguments.methods, arguments.seed)))
-
-
-if __name__ == "__main__":
-    main()

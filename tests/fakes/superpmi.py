@@ -1,6 +1,6 @@
-"""A SuperPMI that replays a small JSON file instead of recorded methods; command line and output as published.
+"""A SuperPMI that replays a small JSON file instead of recorded methods; output as published, of what clients ask for.
 
-    superpmi libclrjit.so collection.mch [-v LETTERS] [-jitoption [force] KEY=VALUE]... [-streaming stdin]
+    superpmi libclrjit.so collection.mch -v q [-jitoption force KEY=VALUE]... [-streaming stdin]
 
 Command line, streaming, look-up of options, exit codes and lines of output follow src/coreclr/tools/superpmi and
 src/coreclr/jit/{optcse,codegencommon,utils}.cpp of dotnet/runtime. Standard library only, in one file, so that it
@@ -52,7 +52,6 @@ FEATURES = [
 VIABLE = 1
 HEURISTIC = "Standard CSE Heuristic"
 LINE_BYTES = 2048
-MAX_KEY = 1023
 
 
 def perf_score(method: dict, performed: list[int]) -> float:
@@ -75,20 +74,6 @@ def performable(method: dict, decisions: list[int]) -> list[int]:
         if exists and method["candidates"][decision]["features"][VIABLE] and decision not in performed:
             performed.append(decision)
     return performed
-
-
-def parse_int_array(text: str) -> list[int]:
-    """Numbers of an option; as in the JIT, a minus sign holds for all that follow."""
-    values, digits, negative = [], "", False
-    for character in text + "\0":
-        if character in "0123456789":
-            digits += character
-        elif character == "-":
-            negative = True
-        elif digits:
-            values.append(-int(digits) if negative else int(digits))
-            digits = ""
-    return values
 
 
 def join(numbers) -> str:
@@ -133,50 +118,20 @@ def format_hook(names: list[str], rows: list[tuple[int, list[int]]], decisions: 
 
 class Replay:
     def __init__(self, arguments: list[str]) -> None:
+        jit, collection, *options = arguments
+        self.jit, self.collection = Path(jit), Path(collection)
         self.forced: dict[str, str] = {}
-        self.plain: dict[str, str] = {}
-        self.jit = self.collection = None
-        self.verbosity, self.streaming = "ewminv", None
-        self.parse(arguments)
+        self.streaming = False
         self.seen: dict[int, int] = {}
-
-    def parse(self, arguments: list[str]) -> None:
-        rest = list(arguments)
-        while rest:
-            argument = rest.pop(0)
-            if argument in ("-v", "-streaming", "-jitoption") and not rest:
-                self.usage(f"{argument} has no value")
-            if argument == "-v":
-                self.verbosity = rest.pop(0)
-            elif argument == "-streaming":
-                self.streaming = rest.pop(0)
-            elif argument == "-jitoption":
-                force = rest[:1] == ["force"]
-                if force:
-                    rest.pop(0)
-                key, has_value, value = rest.pop(0).partition("=") if rest else ("", "", "")
-                if not has_value:
-                    self.usage(f"-jitoption {key} has no value")
-                (self.forced if force else self.plain)[key] = value
-            elif argument.endswith((".so", ".dll", ".dylib")) and self.jit is None:
-                self.jit = Path(argument)
-            elif argument.endswith((".mc", ".mch", ".mct")) and self.collection is None:
-                self.collection = Path(argument)
-            else:
-                self.usage(f"unknown argument {argument}")
-        if self.jit is None or self.collection is None:
-            self.usage("a JIT and a collection are needed")
-
-    def usage(self, message: str) -> None:
-        print(f"ERROR: {message}", file=sys.stderr)
-        raise SystemExit(255)
-
-    def prints(self, letter: str) -> bool:
-        return "q" not in self.verbosity and (letter in self.verbosity or "a" in self.verbosity)
-
-    def error(self, text: str) -> None:
-        if self.prints("e"):
-            print(f"ERROR: {text}", file=sys.stderr, flush=True)
+        words = iter(options)
+        for word in words:
+            value = next(words)
+            if (word, value) == ("-jitoption", "force"):
+                key, _, self.forced[key] = next(words).partition("=")
+            elif (word, value) == ("-streaming", "stdin"):
+                self.streaming = True
+            elif (word, value) != ("-v", "q"):  # metrics alone are printed
+                raise SystemExit(f"unknown argument {word} {value}")
 
     def say(self, text: str, end: str = "\n") -> None:
         sys.stdout.write(text + end)
@@ -186,7 +141,6 @@ class Replay:
         try:
             self.data = json.loads(self.collection.read_text())
         except (OSError, ValueError):
-            self.error(f"failed to open or read {self.collection.name}")
             return 255
         self.log("start")
         time.sleep(self.data.get("start_s", 0))
@@ -195,10 +149,7 @@ class Replay:
         return self.batch() if self.loads_jit() else 254
 
     def loads_jit(self) -> bool:
-        if self.jit.exists() and self.data.get("jit") != "wrong_version":
-            return True
-        self.error("JIT-EE interface version of the JIT does not match, or the JIT cannot be loaded")
-        return False
+        return self.jit.exists() and self.data.get("jit") != "wrong_version"
 
     def log(self, text: str) -> None:
         if self.data.get("log"):
@@ -211,28 +162,17 @@ class Replay:
         while line := sys.stdin.buffer.readline(LINE_BYTES - 1):
             text = line.decode(errors="replace").rstrip("\r\n")
             self.log(f"> {text}")
-            if text.startswith("#"):
-                continue
-            tokens = [token for token in text.split("!") if token]  # separators in a row are one
-            if not tokens:  # there is no first token, whose number is taken all the same
-                os.kill(os.getpid(), signal.SIGSEGV)
-            number, *options = tokens
+            number, *options = text.split("!")
             match = re.match(r"\s*([+-]?\d+)", number)
             index = int(match[1]) if match else 0
             if index == 0:
                 return 0
-            pairs = [option.partition("=") for option in options]
-            if any(not has_value or len(key) > MAX_KEY for key, has_value, _ in pairs):
-                if self.prints("n"):
-                    self.say("an option of this request has no value")
-                continue
             if not 1 <= index <= len(self.data["methods"]):
-                self.error(f"method {index} is not in the collection")
                 return 255
             if not loaded and not self.loads_jit():
                 return 254
             loaded = True
-            self.reply(index, {key: value for key, _, value in pairs})
+            self.reply(index, dict(option.split("=", 1) for option in options))
         return 0
 
     def reply(self, index: int, options: dict[str, str]) -> None:
@@ -240,7 +180,7 @@ class Replay:
         line = self.metrics_line(index, {**self.forced, **options} if options else {})
         status = 0
         for what, value in self.faults(index):
-            line, status = self.fail(what, value, line, status, index)
+            line, status = self.fail(what, value, line, status)
         if line and status == 0:
             self.say(line)
         if self.data.get("old_form"):
@@ -255,20 +195,18 @@ class Replay:
         for index in range(1, len(self.data["methods"]) + 1):
             line, status = self.metrics_line(index, self.forced), 0
             for what, value in self.faults(index):
-                line, status = self.fail(what, value, line, status, index)
+                line, status = self.fail(what, value, line, status)
             failed += status == 1
             missing += status == 2
             if line and status == 0:
                 self.say(line)
-        if self.prints("n"):
-            self.say(f"Loaded {len(self.data['methods'])}, failed {failed}, missing {missing}")
         return 1 if failed else 3 if missing else self.data.get("exit", 0)
 
     def option(self, key: str, method: dict, forced: dict[str, str]) -> str | None:
-        """Look-up: forced ones; what was recorded; plain ones; the environment."""
+        """Look-up: forced ones; what was recorded; the environment."""
         if self.data.get("jit") == "release":
             return None
-        for options in (forced, method.get("recorded", {}), self.plain):
+        for options in (forced, method.get("recorded", {})):
             if key in options:
                 return options[key]
         return os.environ.get(f"DOTNET_{key}", os.environ.get(f"COMPlus_{key}"))
@@ -288,7 +226,8 @@ class Replay:
         if not has_phase:
             performed, decider = [], ""
         elif self.integer("JitRLHook", method, forced) > 0 and self.data.get("jit") != "no_hook":
-            decisions = parse_int_array(self.option("JitRLHookCSEDecisions", method, forced) or "")
+            listed = self.option("JitRLHookCSEDecisions", method, forced) or ""
+            decisions = [int(one) for one in listed.split(",") if one]
             performed = performable(method, decisions)
             wants_names = self.integer("JitRLHookEmitFeatureNames", method, forced) > 0
             names = self.data.get("feature_names", FEATURES) if wants_names else []
@@ -324,17 +263,11 @@ class Replay:
             count = Path(self.data["log"]).read_text().splitlines().count(f"method {index}")
         return [(what, value) for at, n, what, value in self.data["faults"] if at == index and n in (0, count)]
 
-    def fail(self, what: str, value: object, line: str, status: int, index: int) -> tuple[str, int]:
+    def fail(self, what: str, value: object, line: str, status: int) -> tuple[str, int]:
         """Do what a fault says; return the line and the status of the reply that follows."""
         if what == "jit_error":
-            name = self.data["methods"][index - 1]["name"]
-            self.error(f"Method {index} of size {len(name)} failed to load and compile correctly ({self.jit.name}).")
-            if self.prints("i"):
-                self.say("ISSUE: <ASSERT> optcse.cpp (1) - 'made up'")
             return "", 1
         if what == "missing_data":
-            if self.prints("m"):
-                self.say(f"MISSING: Method context {index} failed to replay: made up")
             return "", 2
         if what == "no_metrics":
             return "", status
