@@ -152,9 +152,8 @@ def _sizes(store: ReplayStore) -> tuple[int, int, int]:
     """Questions in all trees, their bytes on disk and in memory."""
     nodes = disk_bytes = memory_bytes = 0
     for sha256 in store.modules():
-        loaded = store.load(sha256)
-        if loaded is not None:
-            nodes, memory_bytes = nodes + loaded[1].num_nodes, memory_bytes + loaded[1].num_bytes
+        if (trees := store.load(sha256)) is not None:
+            nodes, memory_bytes = nodes + trees.num_nodes, memory_bytes + trees.num_bytes
             disk_bytes += store.file_bytes(sha256)
     return nodes, disk_bytes, memory_bytes
 

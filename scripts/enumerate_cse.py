@@ -24,7 +24,7 @@ def main() -> None:
     task, seed, config = values.value("task"), values.value("seed"), values.section("cse", CseConfig)
     with ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool:
         tables = enumerate_units(pool, config, seed)
-    origin = provenance(task=task, compiler=pool.spec.described(), cse=config.described(), seed=seed)
+    origin = provenance(task=task, compiler=pool.spec.described, cse=config.described(), seed=seed)
     write_rows(args.output / "units.parquet", tables.units, CSE_UNITS, origin)
     write_rows(args.output / "compiles.parquet", tables.compiles, CSE_COMPILES, origin)
     write_rows(args.output / "candidates.parquet", tables.candidates, cse_candidates_schema(tables.features), origin)

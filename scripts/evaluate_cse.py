@@ -42,7 +42,7 @@ def main() -> None:
     ]
     origin = provenance(
         task=values.value("task"),
-        compiler=pool.spec.described(),
+        compiler=pool.spec.described,
         policy_sha256=file_sha256(args.policy / "weights.npy"),
         baseline_sha256=file_sha256(baseline / "compiles.parquet"),
     )

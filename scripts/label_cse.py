@@ -58,7 +58,7 @@ def main() -> None:
     ]
     origin = provenance(
         task=values.value("task"),
-        compiler=pool.spec.described(),
+        compiler=pool.spec.described,
         **limits,
         seed=seed,
         baseline_sha256=file_sha256(baseline / "compiles.parquet"),

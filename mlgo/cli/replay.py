@@ -18,7 +18,6 @@ from mlgo.cli.compile_module import add_episode_options, run_episode
 from mlgo.cli.leftovers import add_folder_options, delete_leftovers, find_leftovers
 from mlgo.cli.program import CONFIG, SETTINGS, add_actions, add_options, not_negative_float, positive, read_config, say
 from mlgo.errors import ArtifactError, CompileError, ConfigError, PolicyError, ReplayMismatch
-from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.task import RecordedAdvisor, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
@@ -63,7 +62,7 @@ def _stats(args: argparse.Namespace) -> None:
     rows = []
     for store in stores(args.work / "replay"):
         modules = contexts = nodes = compiles = size = 0
-        for sha256, _, trees in _trees_of(store):
+        for sha256, trees in _trees_of(store):
             modules, contexts = modules + 1, contexts + len(trees.by_context)
             nodes, compiles = nodes + trees.num_nodes, compiles + trees.num_leaves
             size += store.file_bytes(sha256)
@@ -125,7 +124,7 @@ def _wrong_results(args: argparse.Namespace, config: Config, found: Sequence[Rep
             continue
         results = [
             (sha256, index)
-            for sha256, _, trees in _trees_of(store)
+            for sha256, trees in _trees_of(store)
             for index in range(max(len(tree.leaves) for tree in trees.by_context))
         ]
         here = [one for one in results if (args.work / "bitcode" / f"{one[0]}.bc").exists()]
@@ -148,7 +147,7 @@ def _wrong_outcomes(args: argparse.Namespace, config: Config, found: Sequence[Co
         with spec.open() as compiler:
             for unit, decisions, outcome in sample(known, args.count, args.seed, "replay", "verify"):
                 compiler.forget()
-                again, before = figures(compiler.compile(unit, decisions)), figures(outcome)
+                again, before = figures(compiler.outcome(unit, decisions)), figures(outcome)
                 same = again == before
                 yield "" if same else f"{unit} under {decisions}: the compiler gives {again}, known is {before}"
 
@@ -157,14 +156,13 @@ def _compile_again(
     work: Path, config: Config, toolchain: Toolchain, store: ReplayStore, sha256: str, index: int
 ) -> str:
     """Give known answers to the compiler again; say what differs, nothing if all agrees."""
-    loaded = store.load(sha256)
-    assert loaded is not None
-    header, trees = loaded
+    trees = store.load(sha256)
+    assert trees is not None
     settings = config.compile.model_copy(
         update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
     )
     known = [next(itertools.islice(tree.compiles(), index % len(tree.leaves), None)) for tree in trees.by_context]
-    path = trees.path_of(header, known)
+    path = trees.path_of(known)
     advisor = RecordedAdvisor(b"".join(one.answers for one in path.contexts))
     module = work / "bitcode" / f"{sha256}.bc"
     try:
@@ -248,9 +246,9 @@ def _merge(args: argparse.Namespace) -> None:
     for store in found:
         here = ReplayStore(args.work / "replay", store.key)
         modules = results = new = 0
-        for sha256, header, trees in _trees_of(store):
+        for sha256, trees in _trees_of(store):
             try:
-                new += here.merge(sha256, header, trees)
+                new += here.merge(sha256, trees)
             except ReplayMismatch as error:
                 raise ReplayMismatch(
                     f"{args.folder} contradicts {args.work}/replay: {error}; try mlgo replay verify"
@@ -264,8 +262,7 @@ def _merge(args: argparse.Namespace) -> None:
         print(f"{cache.name}: {new} of {sum(map(len, known.values()))} outcomes of {len(known)} units were new")
 
 
-def _trees_of(store: ReplayStore) -> Iterator[tuple[str, Header, ModuleTrees]]:
+def _trees_of(store: ReplayStore) -> Iterator[tuple[str, ModuleTrees]]:
     for sha256 in store.modules():
-        loaded = store.load(sha256)
-        if loaded is not None:
-            yield sha256, *loaded
+        if (trees := store.load(sha256)) is not None:
+            yield sha256, trees

@@ -259,13 +259,12 @@ def recalled_compile(
         starting: called before a compiler is started.
     """
     known, num_repaired = None, 0
-    if (loaded := store.load(problem.sha256)) is not None:
-        header, trees = loaded
-        walks, num_repaired = yield from _walk(header, trees, task)
-        result = trees.result_of(header, walks)
+    if (trees := store.load(problem.sha256)) is not None:
+        walks, num_repaired = yield from _walk(trees, task)
+        result = trees.result_of(walks)
         if result is not None and result.scores[settings.objective] is not None:
             return replace(result, num_repaired_answers=num_repaired)
-        known = trees.path_of(header, walks)
+        known = trees.path_of(walks)
     starting()
     try:  # without the heuristic's decision, as the trees hold it: the same compiles as those of training
         ending = yield from live_compile(toolchain, task, problem.bitcode, settings, record=True, known=known)
@@ -278,8 +277,9 @@ def recalled_compile(
     return replace(ending, num_repaired_answers=ending.num_repaired_answers + num_repaired)
 
 
-def _walk(header: Header, trees: ModuleTrees, task: Task) -> Generator[Question, Any, tuple[list[Walk], int]]:
+def _walk(trees: ModuleTrees, task: Task) -> Generator[Question, Any, tuple[list[Walk], int]]:
     """Ask what the trees know; returns the way through each of them, and how many answers were repaired."""
+    header = trees.header
     assert header.advice is not None
     guard = task.guard(header) if task.guard else None
     walks: list[Walk] = []

@@ -178,10 +178,10 @@ def episodes_hash(episodes: Iterable[Episode]) -> str:
 
 def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
     """The smallest known compile of a module, see `best_walk`."""
-    loaded = store.load(sha256)
-    if loaded is None or (best := best_walk(loaded[1], objective)) is None:
+    trees = store.load(sha256)
+    if trees is None or (best := best_walk(trees, objective)) is None:
         return None
-    result = loaded[1].result_of(loaded[0], [best], record=True)
+    result = trees.result_of([best], record=True)
     return None if result is None else episode(module, result, policy, objective)
 
 

@@ -96,11 +96,11 @@ def _best_in_tree(
     store: ReplayStore, scored: ScoredModule, base: PureAdvisor, objective: str
 ) -> tuple[ModuleLeaf, OverridingAdvisor] | None:
     """The smallest compile that a module's tree knows, and an advisor that gives its answers."""
-    loaded = store.load(scored.module.sha256)
-    if loaded is None or (walk := best_walk(loaded[1], objective)) is None:
+    trees = store.load(scored.module.sha256)
+    if trees is None or (walk := best_walk(trees, objective)) is None:
         return None
     assert isinstance(walk.leaf, ModuleLeaf)
-    keys = observation_keys(loaded[0], loaded[1].by_context[0].observations[walk.nodes], MODULE_WIDE)
+    keys = observation_keys(trees.header, trees.by_context[0].observations[walk.nodes], MODULE_WIDE)
     return walk.leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
 
 

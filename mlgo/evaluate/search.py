@@ -129,8 +129,8 @@ def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
     """Questions of compiles of one module, from its response tree."""
 
     def ask(advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
-        if (loaded := store.load(module_sha256)) is not None:
-            header, tree = loaded[0], loaded[1].by_context[0]  # the search is for modules that are decided as a whole
+        if (trees := store.load(module_sha256)) is not None:
+            header, tree = trees.header, trees.by_context[0]  # the search is for modules that are decided as a whole
             walk = tree.walk(advisor.decide_for(header))
             if walk.leaf is not None:
                 return header, tree.observations[walk.nodes], walk.answers

@@ -208,12 +208,12 @@ class CompileWorker:
             return _Remainder(job)
         if job.with_heuristic_feature or job.count_done or job.object_path is not None:
             return _Remainder(job)
-        loaded = self._trees.load(job.sha256)
-        if loaded is None:
+        trees = self._trees.load(job.sha256)
+        if trees is None:
             return _Remainder(replace(job, record=True))
-        header, trees = loaded
+        header = trees.header
         walks = trees.walk(job.advisor.decide_for(header))
-        result = trees.result_of(header, walks, job.record)
+        result = trees.result_of(walks, job.record)
         if result is not None and not job.with_credit and (trees.whole is not None or job.costs_only):
             return result
         guard = self._task.guard(header) if self._task.guard else None
@@ -224,7 +224,7 @@ class CompileWorker:
         if job.record or self._spec.sends_back:
             pairs = zip(trees.by_context, walks, strict=True)
             recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
-        return _Remainder(replace(job, record=True, known=trees.path_of(header, walks)), recorded)
+        return _Remainder(replace(job, record=True, known=trees.path_of(walks)), recorded)
 
     def _store(self, job: CompileJob, result: CompileResult) -> bool:
         """Add a recorded compile to its module's trees. After one with continuous answers nothing is stored."""

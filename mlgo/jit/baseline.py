@@ -44,7 +44,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
 
     Outcomes of the chosen ones are known to the pool's cache afterwards.
     """
-    found, settings, limits = pool.spec.find_units(), pool.spec.settings, (config.min_viable, config.max_candidates)
+    found, settings, limits = pool.spec.find_units(), config.superpmi, (config.min_viable, config.max_candidates)
     skipped = {one.name: skip_reason(one.none, one.heuristic, *limits) for one in found}
     skipped |= repeats({one.name: one.body_sha256 for one in found if not skipped[one.name]})
     eligible = [one for one in found if not skipped[one.name]]
@@ -107,13 +107,10 @@ def split_units(num_viable: Mapping[str, int], settings: SuperPmiConfig, seed: i
     side: dict[str, str] = {}
     for group in sorted(set(num_viable.values())):
         members = [name for name, count in num_viable.items() if count == group]
-        order = [members[i] for i in rng.permutation(len(members))]
+        order = rng.permutation(len(members))
         edges = np.cumsum([len(order) * share for share in shares.values()]) + rng.random()
-        begin = 0
-        for name, end in zip(shares, np.floor(edges).astype(int), strict=True):
-            side |= dict.fromkeys(order[begin:end], name)
-            begin = max(begin, end)
-        side |= dict.fromkeys(order[begin:], rest)
+        parts = np.split(order, np.floor(edges).astype(int))
+        side |= {members[i]: name for name, part in zip((*shares, rest), parts, strict=True) for i in part}
     for name in (*(name for name, share in shares.items() if share), rest):
         if name not in side.values():
             raise CorpusError(f"no unit for {name}: {len(num_viable)} are too few; take more, or another collection")

@@ -2,12 +2,13 @@
 
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt
 
 from mlgo.base.artifacts import CSE_COMPILES
 from mlgo.base.files import content_hash, read_json
@@ -37,32 +38,46 @@ class CachedCompiler(Closing):
     Attributes:
         num_asked: compiles asked for.
         num_compiled: compiles that were done for that.
+        learned: what was compiled, by unit, and would come out the same again.
     """
 
-    def __init__(self, compiler: ChoiceCompiler, known: dict[str, Outcomes] | None = None) -> None:
+    def __init__(self, compiler: ChoiceCompiler, known: Mapping[str, Outcomes] | None = None) -> None:
         self._compiler = compiler
-        self._given = known or {}
-        self._known = {unit: dict(outcomes) for unit, outcomes in self._given.items()}
+        self._known = {unit: dict(outcomes) for unit, outcomes in (known or {}).items()}
+        self.learned: dict[str, Outcomes] = {}
         self.num_asked = self.num_compiled = 0
 
-    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
+    def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
         """See `ChoiceCompiler`."""
         self.num_asked += 1
         known = self._known.setdefault(unit, {})
         if decisions not in known:
             self.num_compiled += 1
-            known[decisions] = self._compiler.compile(unit, decisions)
+            known[decisions] = outcome = self._compiler.outcome(unit, decisions)
+            if not isinstance(outcome, Failed) or outcome.kind not in _PASSING:
+                self.learned.setdefault(unit, {})[decisions] = outcome
         return known[decisions]
 
     def close(self) -> None:
         """End the other."""
         self._compiler.close()
 
-    def learned(self, unit: str) -> Outcomes:
-        """What was compiled of a unit and would come out the same again."""
-        found, given = self._known.get(unit, {}), self._given.get(unit, {})
-        passing = {key for key, one in found.items() if isinstance(one, Failed) and one.kind in _PASSING}
-        return {key: one for key, one in found.items() if key not in given and key not in passing}
+
+class _StoredUnit(RecordFile):
+    """Outcomes of a unit, as far as its file was read."""
+
+    magic = _MAGIC
+
+    def __init__(self, path: Path, key: Key) -> None:
+        super().__init__(path, key)
+        self.outcomes: Outcomes = {}
+
+    def forget(self) -> None:
+        super().forget()
+        self.outcomes.clear()
+
+    def take(self, payload: bytes) -> None:
+        merge(self.outcomes, decode_outcomes(payload))
 
 
 class CompileCache:
@@ -79,21 +94,17 @@ class CompileCache:
         self.key = {**key, "records": _VERSION}
         self.folder = root / content_hash(self.key) if root is not None else None
         self._known: dict[str, Outcomes] = {}
-        self._files: dict[str, RecordFile] = {}
+        self._files: dict[str, _StoredUnit] = {}
 
     def outcomes(self, unit: str) -> Outcomes:
         """What is known; it grows with `add`, by this process or by others."""
         if unit not in self._known:
-            known: Outcomes = {}
-            if self.folder is not None:
-                path = self.folder / f"{_PREFIX}{unit}{_SUFFIX}"
-                file = RecordFile(
-                    path, _MAGIC, self.key, known.clear, lambda payload: merge(known, decode_outcomes(payload))
-                )
-                with contextlib.suppress(PermissionError):
-                    file.read()
-                self._files[unit] = file
-            self._known[unit] = known  # not what was read of a damaged file
+            if self.folder is None:
+                return self._known.setdefault(unit, {})
+            file = _StoredUnit(self.folder / f"{_PREFIX}{unit}{_SUFFIX}", self.key)
+            with contextlib.suppress(PermissionError):
+                file.read()
+            self._files[unit], self._known[unit] = file, file.outcomes  # not what was read of a damaged file
         return self._known[unit]
 
     def units(self) -> list[str]:
@@ -162,40 +173,33 @@ def _identity(candidates: Candidates) -> tuple[tuple[str, ...], bytes, bytes]:
     return candidates.names, candidates.values.tobytes(), candidates.viable.tobytes()
 
 
+_FailedRow = tuple[Literal[""], Decisions | None, str, str]
+_CompiledRow = tuple[Literal[""], Decisions | None, FiniteFloat, int, Decisions, int, NonNegativeInt]
+
+
+class _Record(BaseModel):
+    """What `encode_outcomes` writes: tables of candidates, and outcomes, which name their table by its place."""
+
+    model_config = ConfigDict(strict=True)
+    candidates: list[tuple[tuple[str, ...], list[list[int]], list[int]]]
+    outcomes: list[_FailedRow | _CompiledRow]
+
+
 def decode_outcomes(payload: bytes) -> Outcomes:
     """Read it back; raises one of `records.MALFORMED`."""
-    record = json.loads(unpacked(payload))
-    tables = [_candidates(*row) for row in record["candidates"]]
+    record = _Record.model_validate_json(unpacked(payload))
+    tables = [
+        Candidates(names, np.array(values, np.int64).reshape(len(viable), len(names)), np.array(viable, bool))
+        for names, values, viable in record.candidates
+    ]
     found: Outcomes = {}
-    for part, decisions, *rest in record["outcomes"]:
-        if part != _PART:
-            raise ValueError(f"outcomes of part {part}")
-        outcome = Failed(str(rest[0]), str(rest[1])) if len(rest) == 2 else _compiled(tables, *rest)
-        found[None if decisions is None else _decisions(decisions)] = outcome
+    for row in record.outcomes:
+        match row:
+            case (_, decisions, kind, message):
+                found[decisions] = Failed(kind, message)
+            case (_, decisions, score, code_bytes, requested, num_performed, table):
+                found[decisions] = CompiledUnit(score, code_bytes, requested, num_performed, tables[table])
     return found
-
-
-def _candidates(names: Any, values: Any, viable: Any) -> Candidates:
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError("names of features that are none")
-    table = np.array(values, np.int64).reshape(len(viable), len(names))
-    return Candidates(tuple(names), table, np.array(viable, bool).reshape(-1))
-
-
-def _compiled(
-    tables: Sequence[Candidates], score: Any, code_bytes: Any, requested: Any, num_performed: Any, table: Any
-) -> CompiledUnit:
-    if not (np.isfinite(score) and type(code_bytes) is int and type(num_performed) is int and type(table) is int):
-        raise ValueError("an outcome with other values than a compile has")
-    if not 0 <= table < len(tables):
-        raise ValueError(f"candidates number {table} of {len(tables)}")
-    return CompiledUnit(float(score), code_bytes, _decisions(requested), num_performed, tables[table])
-
-
-def _decisions(positions: Any) -> Decisions:
-    if not all(type(one) is int for one in positions):
-        raise ValueError(f"decisions that are no positions: {positions}")
-    return tuple(positions)
 
 
 def caches(root: Path) -> list[CompileCache]:

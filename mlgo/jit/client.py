@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mlgo.base.scratch import Closing
 from mlgo.errors import MetricsError, SuperPmiError
-from mlgo.jit.outcome import MARKER, Failed, MethodMetrics, parse_metrics
+from mlgo.jit.outcome import MARKER, Decisions, Failed, MethodMetrics, Outcome, parse_metrics
 from mlgo.jit.process import COLLECTION_SUFFIXES, LineProcess, SuperPmi, request
 
 EXIT_CODES = {
@@ -50,23 +50,10 @@ class SuperPmiClient(Closing):
 
     Not for several threads. A context manager: leaving it ends the process, and so does the end of the thread that
     made the request that started it.
-
-    Args:
-        startup_timeout_s: for the first reply of a process, which must load the JIT and open the collection.
-        max_restarts: how often a request is sent again after its process had to be replaced.
     """
 
-    def __init__(
-        self,
-        superpmi: SuperPmi,
-        *,
-        request_timeout_s: float = 60.0,
-        startup_timeout_s: float = 300.0,
-        max_restarts: int = 3,
-    ) -> None:
+    def __init__(self, superpmi: SuperPmi) -> None:
         self.superpmi = superpmi
-        self._request_timeout_s, self._startup_timeout_s = request_timeout_s, startup_timeout_s
-        self._max_restarts = max_restarts
         self._process: LineProcess | None = None
         self._names: tuple[str, ...] = ()
         self._given_up: dict[int, Failed] = {}
@@ -89,12 +76,21 @@ class SuperPmiClient(Closing):
             if isinstance(outcome, MethodMetrics) or outcome.kind not in ENDING:
                 break
             self._discard()
-            if attempt == self._max_restarts or (outcome.kind == "unknown_method" and attempt > 0):
+            if attempt == self.superpmi.max_restarts or (outcome.kind == "unknown_method" and attempt > 0):
                 message = f"method {index} has ended too many processes; the last time: {outcome.message}"
                 unknown = outcome.kind == "unknown_method"
                 self._given_up[index] = outcome if unknown else Failed("quarantined", message)
                 break
         return outcome
+
+    def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
+        """See `ChoiceCompiler`. A score of 0 is a failure: nothing can be compared with it."""
+        reply = self.compile(int(unit), decisions)
+        if isinstance(reply, Failed):
+            return reply
+        if reply.perf_score <= 0.0:
+            return Failed("no_score", "the JIT gives this method no PerfScore")
+        return reply.compiled(decisions)
 
     def close(self) -> int | None:
         """End the process; the next request would start another. Safe to call again.
@@ -104,7 +100,7 @@ class SuperPmiClient(Closing):
         process, self._process, self._names = self._process, None, ()
         return process.stop() if process else None
 
-    def forgive(self) -> None:
+    def forget(self) -> None:
         """Try methods again that were given up, so that what they do now does not depend on what was asked before."""
         self._given_up.clear()
 
@@ -116,11 +112,11 @@ class SuperPmiClient(Closing):
 
     def _ask(self, line: str, index: int, decisions: Sequence[int] | None) -> Reply:
         """Send a request and read its reply; whatever is raised, no process is left in the middle of one."""
-        timeout_s = self._request_timeout_s
+        timeout_s = self.superpmi.request_timeout_s
         if self._process is None:
             self._process = self.superpmi.start("-streaming", "stdin")
             self.num_starts += 1
-            timeout_s = self._startup_timeout_s
+            timeout_s = self.superpmi.startup_timeout_s
         try:
             self._process.send(line)
             return self._receive(self._process, time.monotonic() + timeout_s, index, decisions)

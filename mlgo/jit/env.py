@@ -185,7 +185,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         if int(action) == self.observer.max_candidates:
             return self._finished(0.0)
         self._choice = choice = self._choice.choosing(int(action))
-        outcome = self._compiler.compile(self._unit, choice.chosen)
+        outcome = self._compiler.outcome(self._unit, choice.chosen)
         if isinstance(outcome, Failed):
             return self._failed(outcome)
         self._previous_score, self._choice = choice.latest.score, replace(choice, latest=outcome)
@@ -220,7 +220,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
     def _finished(self, reward: float) -> Step:
         """What the whole choice earns."""
         assert self._choice is not None
-        self._compiler.compile(self._unit, self._choice.chosen)  # known, but counted as asked for
+        self._compiler.outcome(self._unit, self._choice.chosen)  # known, but counted as asked for
         score, none = self._choice.latest.score, self._choice.none.score
         reward += self.reward.at_the_end(score, self._heuristic.score, none, len(self._choice.chosen))
         self._lines.append(f"stop: {score:g}")
@@ -287,7 +287,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         """Of the first unit that tells any."""
         failures = []
         for name in self._units[:_MAX_PICKS]:
-            outcome = self._compiler.compile(name, ())
+            outcome = self._compiler.outcome(name, ())
             if not isinstance(outcome, CompiledUnit):
                 failures.append(f"; {name} fails: {outcome.kind}, {outcome.message}")
             elif outcome.candidates.names:

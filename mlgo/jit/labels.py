@@ -137,7 +137,7 @@ class _Search:
     def _score(self, choice: Decisions) -> float:
         """Of a choice, compiled unless that was done before."""
         if choice not in self._scores:
-            outcome = self._compiler.compile(self._unit, choice)
+            outcome = self._compiler.outcome(self._unit, choice)
             self._scores[choice] = outcome.score if isinstance(outcome, CompiledUnit) else float("inf")
             if isinstance(outcome, Failed):
                 self._num_failed += 1

@@ -26,6 +26,9 @@ from mlgo.errors import MetricsError
 Decisions = tuple[int, ...]
 """Positions of the candidates to eliminate, from 0, in the order in which the JIT is to do so; empty for none."""
 
+VIABLE = "viable"
+"""Feature that tells whether the JIT would perform a candidate."""
+
 BASELINES: tuple[Decisions | None, ...] = ((), None)
 """Without elimination, and under the built-in heuristic."""
 
@@ -138,6 +141,16 @@ class MethodMetrics:
     requested: tuple[int, ...] = ()
     feature_names: tuple[str, ...] = ()
     candidates: tuple[tuple[int, ...], ...] = ()
+
+    def compiled(self, decisions: Decisions | None) -> CompiledUnit:
+        """As the outcome of these decisions."""
+        names, shape = self.feature_names, (len(self.candidates), len(self.feature_names))
+        values = np.array(self.candidates, np.int64).reshape(shape)
+        viable = values[:, names.index(VIABLE)] != 0 if VIABLE in names else np.zeros(len(values), bool)
+        requested = self.requested if decisions is None else decisions
+        return CompiledUnit(
+            self.perf_score, self.code_bytes, requested, self.num_cse, Candidates(names, values, viable)
+        )
 
 
 def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:

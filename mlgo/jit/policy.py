@@ -123,7 +123,7 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
     stop = policy.observer.max_candidates
     inputs: list[np.ndarray] = []
     actions: list[int] = []
-    none = compiler.compile(unit, ())
+    none = compiler.outcome(unit, ())
     if isinstance(none, Failed):
         return _episode(policy, inputs, actions, none)
     choice = Choice.begin(none)
@@ -134,11 +134,11 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
         if action == stop:
             break
         choice = choice.choosing(action)
-        outcome = compiler.compile(unit, choice.chosen)
+        outcome = compiler.outcome(unit, choice.chosen)
         if isinstance(outcome, Failed):
             break
         choice = Choice(none, outcome, choice.chosen)
-    return _episode(policy, inputs, actions, compiler.compile(unit, choice.chosen))
+    return _episode(policy, inputs, actions, compiler.outcome(unit, choice.chosen))
 
 
 def _episode(policy: ChoicePolicy, inputs: list[np.ndarray], actions: list[int], outcome: Outcome) -> ChoiceEpisode:

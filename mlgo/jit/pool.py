@@ -37,10 +37,10 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Delivery:
-    """Its result, with what was not known before."""
+    """Its result, with what was not known before, by unit."""
 
     result: Any
-    learned: Outcomes
+    learned: dict[str, Outcomes]
     num_asked: int
     num_compiled: int
 
@@ -63,7 +63,7 @@ class OpenCompiler:
             compiler.forget()  # so that results do not depend on earlier orders
             cached = CachedCompiler(compiler, {order.unit: order.known})
             result = order.work(cached, order.unit)
-            return _Delivery(result, cached.learned(order.unit), cached.num_asked, cached.num_compiled)
+            return _Delivery(result, cached.learned, cached.num_asked, cached.num_compiled)
 
         return handle
 
@@ -113,7 +113,7 @@ class ChoicePool(Closing):
         orders = (_Order(work, unit, self._cache.outcomes(unit)) for unit in units)
         for position, delivery in self._pool.map(orders, lambda order: Hint(order.unit)):
             if not isinstance(delivery, WorkerLost):
-                self.store({units[position]: delivery.learned})
+                self.store(delivery.learned)
                 self.num_asked += delivery.num_asked
                 self.num_compiled += delivery.num_compiled
                 results[units[position]] = delivery.result
@@ -123,10 +123,9 @@ class ChoicePool(Closing):
     def store(self, learned: Mapping[str, Outcomes]) -> None:
         """Put outcomes into the cache; what is known already must be the same."""
         for unit, outcomes in learned.items():
-            if outcomes:
-                self._cache.add(unit, outcomes)
+            self._cache.add(unit, outcomes)
 
-    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
+    def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
         """See `ChoiceCompiler`; one at a time."""
         return self.map(partial(compile_each, choices=(decisions,)), [unit]).get(unit, [LOST])[0]
 

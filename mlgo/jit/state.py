@@ -8,7 +8,7 @@ import numpy as np
 
 from mlgo.errors import PolicyError
 from mlgo.host.actions import Subset
-from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome
+from mlgo.jit.outcome import VIABLE, Candidates, CompiledUnit, Decisions, Failed, Outcome
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,6 @@ class FeatureColumn:
         lowest = np.where(values < 0, self.cap, values) if self.kind == "weight" else np.maximum(values, 0)
         return (np.log1p(np.minimum(lowest, self.cap)) / np.log1p(self.cap)).astype(np.float32)[:, None]
 
-
-VIABLE = "viable"
-"""Feature that tells whether the JIT would perform a candidate."""
 
 _WEIGHT_CAP = 3_269_016
 

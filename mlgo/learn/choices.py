@@ -104,7 +104,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
             algorithm=self.order.learner.name,
             seed=self.seed,
             **sections,
-            compiler=self.spec.described(),
+            compiler=self.spec.described,
             **started,
             baseline_sha256=file_sha256(self.baseline / "compiles.parquet"),
             **hashes,

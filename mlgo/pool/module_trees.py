@@ -19,7 +19,7 @@ from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Decide
 from mlgo.objects.measures import MEASURES, SIZES, scores_of
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.response_tree import AnyLeaf, Branch, Descent, FunctionLeaf, ModuleLeaf, ResponseTree, Stretch, Walk
+from mlgo.pool.response_tree import AnyLeaf, Branch, Descent, FunctionLeaf, ModuleLeaf, ResponseTree, Walk
 
 WHOLE_MODULE = ("",)
 """Contexts of a module that is decided as a whole."""
@@ -52,11 +52,12 @@ class Growth(NamedTuple):
 
 
 class ModuleTrees:
-    """Trees of all contexts of a module."""
+    """Trees of all contexts of a module, and the header of the questions in them."""
 
-    def __init__(self, payload_bytes: int, contexts: Sequence[str]) -> None:
-        self.contexts = tuple(contexts)
-        self.by_context = [ResponseTree(payload_bytes) for _ in self.contexts]
+    def __init__(self, header: Header, contexts: Sequence[str]) -> None:
+        assert header.advice is not None
+        self.header, self.contexts, self._answer_dtype = header, tuple(contexts), header.advice.dtype
+        self.by_context = [ResponseTree(header.payload_bytes) for _ in self.contexts]
 
     @property
     def whole(self) -> ResponseTree | None:
@@ -81,43 +82,30 @@ class ModuleTrees:
         """Follow a policy down all trees, side by side, so that it decides many nodes at once."""
         if len(self.by_context) == 1:
             return [self.by_context[0].walk(decide)]
-        walks: list[Walk | None] = [None] * len(self.by_context)
-        waiting: deque[tuple[int, Descent, Stretch]] = deque()
-
-        def go_on(place: int, descent: Descent, answers: np.ndarray | None) -> None:
-            try:
-                waiting.append((place, descent, next(descent) if answers is None else descent.send(answers)))
-            except StopIteration as end:
-                walks[place] = end.value
-
-        for place, tree in enumerate(self.by_context):
-            go_on(place, tree.descend(), None)
+        descents = [Descent(tree) for tree in self.by_context]
+        waiting = deque(one for one in descents if len(one.questions))
         while waiting:
-            several = []
-            num_rows = 0
-            while waiting and num_rows < _ROWS:
+            several: list[Descent] = []
+            ends = [0]
+            while waiting and ends[-1] < _ROWS:
                 several.append(waiting.popleft())
-                nodes = several[-1][2].nodes
-                num_rows += nodes.stop - nodes.start
-            rows = [self.by_context[place].observations[stretch.nodes] for place, _, stretch in several]
-            ends = list(itertools.accumulate(map(len, rows)))
-            for (place, descent, _), answers in zip(
-                several, np.split(decide(np.concatenate(rows)), ends), strict=False
-            ):
-                go_on(place, descent, answers)
-        return [walk for walk in walks if walk is not None]
+                ends.append(ends[-1] + len(several[-1].questions))
+            answers = decide(np.concatenate([one.questions for one in several]))
+            for descent, own in zip(several, np.split(answers, ends[1:-1]), strict=True):
+                descent.go_on(own)
+            waiting += [one for one in several if len(one.questions)]
+        return [one.walk() for one in descents]
 
-    def path_of(self, header: Header, walks: Sequence[Walk]) -> AnswerPrefix:
+    def path_of(self, walks: Sequence[Walk]) -> AnswerPrefix:
         """What a compile will ask that goes the same ways, one in each tree."""
-        assert header.advice is not None
         contexts = []
         for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True):
             checks = tuple(map(zlib.crc32, tree.observations[walk.nodes]))
-            answers = walk.answers.astype(header.advice.dtype).tobytes()
+            answers = walk.answers.astype(self._answer_dtype).tobytes()
             contexts.append(KnownContext(context, checks, answers, is_whole=walk.leaf is not None))
         return AnswerPrefix(tuple(contexts))
 
-    def result_of(self, header: Header, walks: Sequence[Walk], record: bool = False) -> CompileResult | None:
+    def result_of(self, walks: Sequence[Walk], record: bool = False) -> CompileResult | None:
         """What a compile comes to that goes these ways, one in each tree; None where a tree ends before it does.
 
         Of a module that is decided as a whole, that is all that the compiler would give. Where functions are, it is
@@ -126,15 +114,14 @@ class ModuleTrees:
         leaves, num_questions = [walk.leaf for walk in walks], sum(len(walk.nodes) for walk in walks)
         if isinstance(leaves[0], ModuleLeaf):
             (tree,), (walk,), leaf = self.by_context, walks, leaves[0]
-            assert header.advice is not None
             return CompileResult(
                 scores_of(leaf.scores),
                 leaf.object_sha256,
                 0.0,
                 leaf.truncated,
-                header=header,
+                header=self.header,
                 contexts=((WHOLE_MODULE[0], num_questions),),
-                answers=walk.answers.astype(header.advice.dtype).tobytes(),
+                answers=walk.answers.astype(self._answer_dtype).tobytes(),
                 observations=tree.observations[walk.nodes].tobytes() if record else b"",
             )
         functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
@@ -142,7 +129,8 @@ class ModuleTrees:
             return None
         spills = tuple(costs for leaf in functions for costs in leaf.spills)
         costs = {name: measure.of_functions(spills) for name, measure in MEASURES.items() if measure.is_by_function}
-        return CompileResult(scores_of(costs), "", 0.0, header=header, contexts=(("", num_questions),), spills=spills)
+        contexts = (("", num_questions),)
+        return CompileResult(scores_of(costs), "", 0.0, header=self.header, contexts=contexts, spills=spills)
 
     def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
         """What a whole compile adds, see `ResponseTree.branch_of`."""

@@ -14,10 +14,11 @@ import errno
 import os
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from mlgo.base.config import ReplayConfig
 from mlgo.base.files import locked, write_json
@@ -78,32 +79,29 @@ def read_records(magic: bytes, data: bytes) -> Iterator[tuple[bytes, int]]:
         yield payload, offset
 
 
-class RecordFile:
-    """One such file, and how far this process has read it.
+class RecordFile(ABC):
+    """One such file, with what its payloads say, and how far this process has read it.
+
+    Attributes:
+        magic: 4 bytes that name format and version.
 
     Args:
-        magic: 4 bytes that name format and version.
         key: what decides its content besides its name, as plain JSON values; it is written beside the file.
-        forget: drops what was read: the file is another one, or damaged.
-        take: is given each payload, in order; raises one of `MALFORMED`.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        magic: bytes,
-        key: Mapping[str, object],
-        forget: Callable[[], object],
-        take: Callable[[bytes], object],
-    ) -> None:
+    magic: ClassVar[bytes]
+
+    def __init__(self, path: Path, key: Mapping[str, object]) -> None:
         self.path, self._key = path, key
-        self._magic, self._forget, self._take = magic, forget, take
         self._offset, self._identity = 0, b""
 
     def forget(self) -> None:
-        """Start anew, as if nothing had been read."""
+        """Start anew, as if nothing had been read: the file is another one, or damaged."""
         self._offset = 0
-        self._forget()
+
+    @abstractmethod
+    def take(self, payload: bytes) -> None:
+        """Take in a payload, all of which are given in order; raises one of `MALFORMED`."""
 
     def read(self) -> None:
         """Read what has been appended since the last look; everything is forgotten when there is no such file."""
@@ -131,11 +129,11 @@ class RecordFile:
             raise ArtifactError(f"cannot write {self.path}: {error.strerror or error}") from error
 
     def _append(self, descriptor: int, payloads: Sequence[bytes]) -> None:
-        """Write payloads that are known already; they are not given to ``take``."""
+        """Write payloads that are known already; they are not given to `take`."""
         first, *others = payloads
         if self._offset == 0:
             first = os.urandom(NONCE_BYTES) + first
-        data = b"".join(frame(self._magic, payload) for payload in (first, *others))
+        data = b"".join(frame(self.magic, payload) for payload in (first, *others))
         os.ftruncate(descriptor, self._offset)  # what a killed writer left unfinished
         if os.pwrite(descriptor, data, self._offset) != len(data):
             os.ftruncate(descriptor, self._offset)
@@ -150,9 +148,9 @@ class RecordFile:
         self._identity = identity
         data = os.pread(descriptor, size - self._offset, self._offset)
         begin, read = self._offset, 0
-        for payload, end in read_records(self._magic, data):
+        for payload, end in read_records(self.magic, data):
             try:
-                self._take(payload if self._offset else payload[NONCE_BYTES:])
+                self.take(payload if self._offset else payload[NONCE_BYTES:])
             except MALFORMED as error:
                 reason = " ".join(str(error).split())[:200]
                 self.forget()
@@ -166,9 +164,9 @@ class RecordFile:
     def _is_cut_short(self, rest: bytes) -> bool:
         """Whether this can be the beginning of a record whose writer was killed."""
         if len(rest) < _FRAME.size:
-            return self._magic.startswith(rest[:4])
+            return self.magic.startswith(rest[:4])
         magic, length, _ = _FRAME.unpack_from(rest)
-        return magic == self._magic and len(rest) < _FRAME.size + length
+        return magic == self.magic and len(rest) < _FRAME.size + length
 
     def _damage(self, position: int, reason: str = "") -> str:
         return f"{self.path} is damaged at byte {position}{reason}; delete it, it will be made anew"

@@ -9,7 +9,7 @@ Nodes are stored in the order in which compiles brought them. The nodes that one
 most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from mlgo.errors import ReplayMismatch
 from mlgo.host.tasks.task import Decide
-from mlgo.objects.measures import Scores, known_score
+from mlgo.objects.measures import MEASURES, Scores, known_score
 from mlgo.objects.remarks import SpillCosts
 
 _BLOCK = 256
@@ -47,19 +47,12 @@ class FunctionLeaf(NamedTuple):
 
     spills: tuple[SpillCosts, ...]
 
+    def score(self, measure: str) -> float:
+        """What it came to by a measure of functions."""
+        return MEASURES[measure].of_functions(self.spills)
+
 
 AnyLeaf = ModuleLeaf | FunctionLeaf
-
-
-class Stretch(NamedTuple):
-    """Consecutive nodes at which answers are wanted, and the number of the first one's question, from the root."""
-
-    position: int
-    nodes: slice
-
-
-Descent = Generator[Stretch, np.ndarray, "Walk"]
-"""Goes down a tree: yields nodes, is sent the answers there, fewer when there are no more; returns how far it came."""
 
 
 @dataclass(frozen=True)
@@ -96,20 +89,23 @@ class Branch:
 
 
 class ResponseTree:
-    """Observations, answers and results of all known compiles of one context."""
+    """Observations, answers and results of all known compiles of one context.
+
+    Attributes:
+        answers: int64, by node: the answer that leads to the next node of the same run.
+        leaves: results, by the node and the answer after which nothing more was asked; -1 and 0 where nothing was.
+    """
 
     def __init__(self, payload_bytes: int) -> None:
         self.payload_bytes = payload_bytes
         self.num_nodes = 0
-        self.leaves: list[AnyLeaf] = []
+        self.leaves: dict[tuple[int, int], AnyLeaf] = {}
         self._block = min(_BLOCK, max(1, _BLOCK_BYTES // payload_bytes))
         self._observations = np.zeros((0, payload_bytes), np.uint8)
-        self._answers = np.zeros(0, np.int64)  # the answer that leads to the next node of the same run
+        self.answers = np.zeros(0, np.int64)
         self._ends = np.zeros(0, np.int64)  # where the run of each node ends
-        self._run_leaves: dict[int, AnyLeaf] = {}  # by end of a run
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
         self._origins: dict[int, tuple[int, int]] = {}  # first node of a run -> the edge that leads to it
-        self._early_leaves: dict[tuple[int, int], AnyLeaf] = {}  # (node, answer) after which nothing more was asked
 
     @property
     def observations(self) -> np.ndarray:
@@ -119,11 +115,14 @@ class ResponseTree:
     @property
     def num_bytes(self) -> int:
         """Memory that the nodes take."""
-        return self._observations.nbytes + self._answers.nbytes + self._ends.nbytes
+        return self._observations.nbytes + self.answers.nbytes + self._ends.nbytes
 
     def walk(self, decide: Decide) -> Walk:
         """Follow a policy from the root as far as the tree is known."""
-        return _led(self.descend(), lambda stretch: decide(self._observations[stretch.nodes]))
+        descent = Descent(self)
+        while len(descent.questions):
+            descent.go_on(decide(descent.questions))
+        return descent.walk()
 
     def beginning(self) -> int | AnyLeaf | None:
         """The first node; the result where nothing is asked; None when nothing is known."""
@@ -131,11 +130,9 @@ class ResponseTree:
 
     def following(self, node: int, answer: int) -> int | AnyLeaf | None:
         """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
-        if node != _ROOT and self._answers[node] == answer:
-            end = int(self._ends[node])
-            return node + 1 if node + 1 < end else self._run_leaves[end]
-        edge = (node, answer)
-        return self._branches.get(edge, self._early_leaves.get(edge))
+        if node != _ROOT and self.answers[node] == answer and node + 1 < self._ends[node]:
+            return node + 1
+        return self._branches.get((node, answer), self.leaves.get((node, answer)))
 
     def branch_of(
         self, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
@@ -151,9 +148,10 @@ class ResponseTree:
             leaf: its result.
             num_checked: first questions that the session has compared with this tree; they have no observations here.
         """
-        if not len(answers) and self._early_leaves.get(_BEGINNING) == leaf:
-            return None
-        known = _led(self.descend(), lambda at: answers[at.position : at.position + at.nodes.stop - at.nodes.start])
+        descent = Descent(self)
+        while len(descent.questions):
+            descent.go_on(answers[descent.num_answers :])
+        known = descent.walk()
         num_known = len(known.nodes)
         if num_known < num_checked:
             return None
@@ -165,7 +163,7 @@ class ResponseTree:
             raise ReplayMismatch(f"{num_known} known answers led to another result")
         if known.leaf is not None:
             return None
-        node, answer = (int(known.nodes[-1]), int(answers[num_known - 1])) if num_known else (_ROOT, 0)
+        node, answer = (int(known.nodes[-1]), int(answers[num_known - 1])) if num_known else _BEGINNING
         if num_known == len(answers) and isinstance(self.following(node, answer), int):
             raise ReplayMismatch(f"the compile ended after {num_known} answers, the tree goes on")
         return Branch(node, answer, observations[num_known - num_checked :], answers[num_known:], leaf)
@@ -176,76 +174,76 @@ class ResponseTree:
         if not (0 <= branch.node < self.num_nodes or edge == _BEGINNING) or self.following(*edge) is not None:
             raise ValueError(f"a branch at node {branch.node} with answer {branch.answer}, where none can be")
         first, end = self.num_nodes, self.num_nodes + len(branch.answers)
-        self.leaves.append(branch.leaf)
         if first == end:
-            self._early_leaves[edge] = branch.leaf
+            self.leaves[edge] = branch.leaf
             return
+        self.leaves[end - 1, int(branch.answers[-1])] = branch.leaf
         self._reserve(end)
         self._observations[first:end] = branch.observations
-        self._answers[first:end] = branch.answers
+        self.answers[first:end] = branch.answers
         self._ends[first:end] = end
-        self._run_leaves[end] = branch.leaf
         self._branches[edge], self._origins[first] = first, edge
         self.num_nodes = end
 
     def compiles(self) -> Iterator[Walk]:
         """All known compiles: their nodes from the root, their answers, their result."""
-        for first, origin in self._origins.items():
-            end = int(self._ends[first])
-            nodes, answers = self._path_to(*origin)
-            run = np.arange(first, end)
-            yield Walk(
-                np.concatenate([nodes, run]), np.concatenate([answers, self._answers[run]]), self._run_leaves[end]
-            )
-        for edge, leaf in self._early_leaves.items():
-            yield Walk(*self._path_to(*edge), leaf)
+        starts = np.fromiter(self._origins, np.int64)
+        for (node, answer), leaf in self.leaves.items():
+            nodes, answers = [_NONE], [_NONE]
+            while node != _ROOT:
+                first = int(starts[np.searchsorted(starts, node, side="right") - 1])
+                nodes.append(np.arange(first, node + 1))
+                answers.append(np.append(self.answers[first:node], answer))
+                node, answer = self._origins[first]
+            yield Walk(np.concatenate(nodes[::-1]), np.concatenate(answers[::-1]), leaf)
 
-    def _path_to(self, node: int, answer: int) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes and answers from the root to a node, and the answer given there."""
-        nodes: list[np.ndarray] = []
-        answers: list[np.ndarray] = []
-        starts = np.array(sorted(self._origins), np.int64)
-        while node != _ROOT:
-            first = int(starts[np.searchsorted(starts, node, side="right") - 1])
-            nodes.append(np.arange(first, node + 1))
-            answers.append(np.append(self._answers[first:node], answer))
-            node, answer = self._origins[first]
-        empty = np.zeros(0, np.int64)
-        return np.concatenate([empty, *reversed(nodes)]), np.concatenate([empty, *reversed(answers)])
-
-    def descend(self) -> Descent:
-        """Go down as far as the tree is known."""
-        nodes, answers, position = [_NONE], [_NONE], 0
-        place = self.beginning()
-        while isinstance(place, int):
-            stretch = slice(place, min(place + self._block, int(self._ends[place])))
-            chosen = yield Stretch(position, stretch)
-            differing = np.flatnonzero(chosen != self._answers[stretch][: len(chosen)])
-            num_agreed = int(differing[0]) + 1 if differing.size else len(chosen)
-            if not num_agreed:  # ran out of answers
-                return Walk(np.concatenate(nodes), np.concatenate(answers), None)
-            nodes.append(np.arange(place, place + num_agreed))
-            answers.append(chosen[:num_agreed])
-            position += num_agreed
-            place = self.following(place + num_agreed - 1, int(chosen[num_agreed - 1]))
-        return Walk(np.concatenate(nodes), np.concatenate(answers), place)
+    def run_from(self, node: int) -> slice:
+        """A node and those that follow it, as many as are decided at once."""
+        return slice(node, min(node + self._block, int(self._ends[node])))
 
     def _reserve(self, num_nodes: int) -> None:
-        if num_nodes > len(self._answers):
-            capacity = max(num_nodes, 2 * len(self._answers))
+        if num_nodes > len(self.answers):
+            capacity = max(num_nodes, 2 * len(self.answers))
             self._observations = _grown(self._observations, capacity)
-            self._answers, self._ends = _grown(self._answers, capacity), _grown(self._ends, capacity)
+            self.answers, self._ends = _grown(self.answers, capacity), _grown(self._ends, capacity)
 
 
-def _led(descent: Descent, choose: Callable[[Stretch], np.ndarray]) -> Walk:
-    """Where a descent ends up with the answers of ``choose``."""
-    try:
-        stretch = next(descent)
-        while True:
-            stretch = descent.send(choose(stretch))
-    except StopIteration as end:
-        walk: Walk = end.value
-        return walk
+class Descent:
+    """One compile's way down a tree, from the root.
+
+    Attributes:
+        num_answers: given so far.
+        questions: where answers are wanted next, uint8 [num, payload_bytes]; none where the tree ends.
+    """
+
+    def __init__(self, tree: ResponseTree) -> None:
+        self._tree, self._nodes, self._answers, self.num_answers = tree, [_NONE], [_NONE], 0
+        self._reach(tree.beginning())
+
+    def _reach(self, place: int | AnyLeaf | None) -> None:
+        self._place = place
+        nodes = self._tree.run_from(place) if isinstance(place, int) else slice(0)
+        self.questions, self._usual = self._tree.observations[nodes], self._tree.answers[nodes]
+
+    def go_on(self, answers: np.ndarray) -> None:
+        """Answer the questions, int64 [num], up to the first answer that leads elsewhere; without any this is the end.
+
+        Answers beyond those wanted are passed over.
+        """
+        assert isinstance(self._place, int)
+        answers = answers[: len(self._usual)]
+        differing = np.flatnonzero(answers != self._usual[: len(answers)])
+        num = int(differing[0]) + 1 if differing.size else len(answers)
+        end = self._place + num
+        self._nodes.append(np.arange(self._place, end))
+        self._answers.append(answers[:num])
+        self.num_answers += num
+        self._reach(self._tree.following(end - 1, int(answers[num - 1])) if num else None)
+
+    def walk(self) -> Walk:
+        """How far it came."""
+        leaf = None if isinstance(self._place, int) else self._place
+        return Walk(np.concatenate(self._nodes), np.concatenate(self._answers), leaf)
 
 
 def _grown(array: np.ndarray, length: int) -> np.ndarray:

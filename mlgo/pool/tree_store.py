@@ -14,17 +14,21 @@ without names. Observations are stored column by column as differences along the
 alike.
 """
 
+import itertools
 import json
 import math
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import ConfigDict, FiniteFloat, ValidationError
+from pydantic.dataclasses import dataclass
 
 from mlgo.base.files import content_hash, place, read_json
 from mlgo.errors import ArtifactError, ReplayMismatch
@@ -53,8 +57,8 @@ def encode_beginning(header: Header, contexts: Sequence[str]) -> bytes:
     return packed(write_header(header) + json.dumps(contexts).encode())
 
 
-def decode_beginning(payload: bytes) -> tuple[Header, list[str]]:
-    """Header and contexts of a file's first record; raises one of `MALFORMED`."""
+def decode_beginning(payload: bytes) -> ModuleTrees:
+    """The trees of a file's first record, which are empty; raises one of `MALFORMED`."""
     line, _, names = unpacked(payload).partition(b"\n")
     header, contexts = parse_header(line), json.loads(names)
     if header.advice is None:
@@ -63,7 +67,7 @@ def decode_beginning(payload: bytes) -> tuple[Header, list[str]]:
         raise ValueError("contexts that are no list of names")
     if not 0 < len(contexts) <= MAX_CONTEXTS or len(set(contexts)) != len(contexts):
         raise ValueError("contexts that are none, too many, or named twice")
-    return header, contexts
+    return ModuleTrees(header, contexts)
 
 
 def encode_growth(growth: Sequence[Growth]) -> bytes:
@@ -151,7 +155,7 @@ _PART_BYTES = 1 << 22
 """Observations of a merge that are encoded at once, about, in bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class TreeKey:
     """Everything but the module that decides a compile.
 
@@ -165,7 +169,7 @@ class TreeKey:
     target: str
     task: str
     optimization: str
-    size_stop_factor: float
+    size_stop_factor: FiniteFloat
     flags: str = ""
     measure: int | str = SIZES_VERSION
     records: int = RECORDS_VERSION
@@ -179,34 +183,35 @@ class TreeKey:
 _Append = Callable[[Sequence[bytes]], None]
 
 
-class _OpenTree:
+class _OpenTree(RecordFile):
     """The trees of a module, as far as its file was read."""
 
-    def __init__(self, path: Path, key: TreeKey) -> None:
-        self.header: Header | None = None
-        self.trees: ModuleTrees | None = None
-        self.file = RecordFile(path, MAGIC, asdict(key), self._clear, self._take)
+    magic = MAGIC
 
-    def write(self, append: _Append, header: Header, trees: ModuleTrees, new: list[bytes]) -> None:
+    def __init__(self, path: Path, key: TreeKey) -> None:
+        super().__init__(path, asdict(key))
+        self.trees: ModuleTrees | None = None
+
+    def write(self, append: _Append, trees: ModuleTrees, new: list[bytes]) -> None:
         """Append payloads; the first ones of a file come after its beginning."""
-        append(new if self.trees is not None else [encode_beginning(header, trees.contexts), *new])
-        self.header, self.trees = header, trees
+        append(new if self.trees is not None else [encode_beginning(trees.header, trees.contexts), *new])
+        self.trees = trees
 
     def trees_for(self, header: Header, contexts: Sequence[str]) -> ModuleTrees:
         """Those of the file, or empty ones."""
-        if self.header not in (None, header):
+        if self.trees is not None and self.trees.header != header:
             raise ReplayMismatch("the compiler offers other features than before")
-        return self.trees or ModuleTrees(header.payload_bytes, contexts)
+        return self.trees or ModuleTrees(header, contexts)
 
-    def _clear(self) -> None:
-        self.header, self.trees = None, None
+    def forget(self) -> None:
+        super().forget()
+        self.trees = None
 
-    def _take(self, payload: bytes) -> None:
-        if self.header is None or self.trees is None:
-            self.header, contexts = decode_beginning(payload)
-            self.trees = ModuleTrees(self.header.payload_bytes, contexts)
+    def take(self, payload: bytes) -> None:
+        if self.trees is None:
+            self.trees = decode_beginning(payload)
         else:
-            self.trees.add(decode_growth(payload, self.header.payload_bytes, self.trees.contexts))
+            self.trees.add(decode_growth(payload, self.trees.header.payload_bytes, self.trees.contexts))
 
 
 class ReplayStore:
@@ -271,7 +276,7 @@ class ReplayStore:
         limits = self._max_loaded_bytes, self._max_functions_bytes
         return ReplayStore(root, self.key, *limits, lambda module_sha256: fetch(self.path(module_sha256)))
 
-    def load(self, module_sha256: str) -> tuple[Header, ModuleTrees] | None:
+    def load(self, module_sha256: str) -> ModuleTrees | None:
         """The trees of a module with all that is on disk; None when nothing is known."""
         if self._fetch is not None and module_sha256 not in self._asked:
             self._asked.add(module_sha256)
@@ -279,8 +284,8 @@ class ReplayStore:
             if not path.exists() and (data := self._fetch(module_sha256)) is not None:
                 place(path, data)
         entry = self._entry(module_sha256)
-        entry.file.read()
-        return (entry.header, entry.trees) if entry.header is not None and entry.trees is not None else None
+        entry.read()
+        return entry.trees
 
     def insert(self, module_sha256: str, result: CompileResult, known: AnswerPrefix | None = None) -> None:
         """Add a finished compile, recorded with its observations; one that cannot be taken apart is left out."""
@@ -292,21 +297,21 @@ class ReplayStore:
             trees = entry.trees_for(result.header, [visit.context for visit in visits])
             growth = trees.growth_of(visits)
             if growth and not self._is_full(trees):
-                entry.write(append, result.header, trees, [encode_growth(growth)])
+                entry.write(append, trees, [encode_growth(growth)])
                 trees.add(growth)
 
-    def merge(self, module_sha256: str, header: Header, other: ModuleTrees) -> int:
+    def merge(self, module_sha256: str, other: ModuleTrees) -> int:
         """Add all compiles that trees of another store of this key hold; gives the number of results that are new."""
         with self._writing(module_sha256) as (entry, append):
-            trees = entry.trees_for(header, other.contexts)
+            trees = entry.trees_for(other.header, other.contexts)
             if self._is_full(trees):
                 return 0
             try:
                 growth = trees.take_over(other)
                 if growth:
-                    entry.write(append, header, trees, [encode_growth(part) for part in _parts(growth)])
+                    entry.write(append, trees, [encode_growth(part) for part in _parts(growth)])
             except BaseException:
-                entry.file.forget()  # it holds what is not on disk
+                entry.forget()  # it holds what is not on disk
                 raise
         return len(growth)
 
@@ -315,7 +320,7 @@ class ReplayStore:
         """The trees of a module with all that is on disk, and what appends to their locked file."""
         entry = self._entry(module_sha256)
         try:
-            with entry.file.writing() as append:
+            with entry.writing() as append:
                 yield entry, append
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
@@ -337,16 +342,10 @@ class ReplayStore:
 
 def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
     """Cut growth into pieces of a size that is encoded at once."""
-    part: list[Growth] = []
-    num_bytes = 0
-    for one in growth:
-        part.append(one)
-        num_bytes += one.branch.observations.nbytes
-        if num_bytes >= _PART_BYTES:
-            yield part
-            part, num_bytes = [], 0
-    if part:
-        yield part
+    ends = itertools.accumulate(one.branch.observations.nbytes for one in growth)
+    numbered = zip((end // _PART_BYTES for end in ends), growth, strict=True)
+    for _, part in itertools.groupby(numbered, itemgetter(0)):
+        yield [one for _, one in part]
 
 
 def stores(root: Path) -> list[ReplayStore]:
@@ -360,13 +359,8 @@ def outdated_folders(root: Path) -> list[Path]:
 
 
 def _read_key(path: Path) -> TreeKey | None:
-    refusal = f"{path} does not describe a key of this version; delete its folder"
     try:
         key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
-    except TypeError as error:
-        raise ArtifactError(refusal) from error
-    names = (key.compiler_sha256, key.target, key.task, key.optimization, key.flags)
-    are_numbers = all(type(one) in (int, float) and math.isfinite(one) for one in (key.size_stop_factor, key.records))
-    if not are_numbers or not all(isinstance(name, str) for name in names):
-        raise ArtifactError(refusal)
+    except (TypeError, ValidationError) as error:
+        raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
     return key if (key.records, key.measure) == (RECORDS_VERSION, SIZES_VERSION) else None

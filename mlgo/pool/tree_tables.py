@@ -6,10 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import feature_array, score_type
-from mlgo.host.log import Header
 from mlgo.objects.measures import MEASURES
 from mlgo.pool.module_trees import ModuleTrees
-from mlgo.pool.response_tree import AnyLeaf, FunctionLeaf, ModuleLeaf
+from mlgo.pool.response_tree import AnyLeaf, ModuleLeaf
 
 
 def compiles_schema(table: pa.Table) -> pa.Schema:
@@ -17,18 +16,20 @@ def compiles_schema(table: pa.Table) -> pa.Schema:
     return pa.schema([field.with_nullable(False) for field in table.schema])
 
 
-def compiles_table(module_sha256: str, header: Header, trees: ModuleTrees) -> pa.Table:
+def compiles_table(module_sha256: str, trees: ModuleTrees) -> pa.Table:
     """All compiles of one module that asked something: module, compile, step, answer, the result, the features.
 
     ``compile`` is unique over the modules of one key. Where functions are decided one by one, each known way of
     deciding one is a compile, with the function as ``context``, and its result is what the
     function costs.
     """
+    header = trees.header
     known = [
         (context, tree, walk)
         for context, tree in zip(trees.contexts, trees.by_context, strict=True)
         for walk in tree.compiles()
     ]
+    results = _results([walk.leaf for *_, walk in known if walk.leaf is not None], trees.whole is not None)
     lengths = np.array([len(walk.nodes) for *_, walk in known], np.int64)
     base = int(module_sha256[:8], 16) << 32
     compiles = {
@@ -44,25 +45,21 @@ def compiles_table(module_sha256: str, header: Header, trees: ModuleTrees) -> pa
             **{name: column.take(rows) for name, column in compiles.items()},
             "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
             "answer": pa.array(np.concatenate([np.zeros(0, np.int64), *(walk.answers for *_, walk in known)])),
-            **{name: column.take(rows) for name, column in _results([walk.leaf for *_, walk in known], trees).items()},
+            **{name: column.take(rows) for name, column in results.items()},
             **{spec.name: feature_array(spec, observations, header.offset(spec.name)) for spec in header.features},
         }
     )
 
 
-def _results(leaves: Sequence[AnyLeaf | None], trees: ModuleTrees) -> dict[str, pa.Array]:
-    """Columns with a value for each compile."""
-    if trees.whole is None:
-        functions = [leaf.spills for leaf in leaves if isinstance(leaf, FunctionLeaf)]
-        return {
-            name: pa.array([measure.of_functions(costs) for costs in functions], score_type(measure))
-            for name, measure in MEASURES.items()
-            if measure.is_by_function
-        }
-    modules = [leaf for leaf in leaves if isinstance(leaf, ModuleLeaf)]
-    scores = {
-        name: pa.array([leaf.score(name) for leaf in modules], score_type(measure))
+def _results(leaves: Sequence[AnyLeaf], is_whole: bool) -> dict[str, pa.Array]:
+    """Columns with a value for each compile, of modules that are decided as a whole or of single functions."""
+    columns = {
+        name: pa.array([leaf.score(name) for leaf in leaves], score_type(measure))
         for name, measure in MEASURES.items()
-        if measure.is_of_object
+        if (measure.is_of_object if is_whole else measure.is_by_function)
     }
-    return {**scores, "truncated": pa.array([leaf.truncated for leaf in modules], pa.bool_())}
+    if is_whole:
+        columns["truncated"] = pa.array(
+            [isinstance(leaf, ModuleLeaf) and leaf.truncated for leaf in leaves], pa.bool_()
+        )
+    return columns

@@ -90,13 +90,13 @@ def test_costs_of_functions_that_were_never_compiled_together(toolchain, fast, m
     with CompileHost(toolchain, TASK.name, fast, 1, store) as host:
         results = [outcome.result for outcome in host.compile_all(jobs)]
     assert results[0].contexts != results[1].contexts or results[0].answers != results[1].answers
-    header, trees = store.load(sha256(source))
-    walks = [trees.walk(advisor.decide_for(header)) for advisor in (one, other)]
+    trees = store.load(sha256(source))
+    walks = [trees.walk(advisor.decide_for(trees.header)) for advisor in (one, other)]
     mixed = [walks[place % 2][place] for place in range(len(trees.by_context))]
     expected = tuple(costs for walk in mixed for costs in walk.leaf.spills)
     assert expected not in [result.spills for result in results]
     answers = b"".join(walk.answers.tobytes() for walk in mixed)
-    path = trees.path_of(header, mixed)
+    path = trees.path_of(mixed)
     for known in (None, path):
         found = compile_under_advice(toolchain, TASK, module, RecordedAdvisor(answers), fast, known=known)
         assert (found.spills, found.answers) == (expected, answers)

@@ -217,7 +217,7 @@ def test_a_pruned_tree_is_said(setting):
 def test_doubt(setting):
     """A linear policy on one feature, whose logit is log(1 + x) - log(11)."""
     setting.host.compile_all([setting.job(0, ConstantAdvisor(0))])
-    header, _ = setting.store.load(setting.modules[0].module.sha256)
+    header = setting.store.load(setting.modules[0].module.sha256).header
     column = header.index("cost_estimate")
     observations = np.zeros((3, len(header.features)), np.int64)
     observations[:, column] = [0, 9, 99]  # logits -2.40, -0.10, +2.21

@@ -26,7 +26,7 @@ class AdditiveCompiler:
     compiles: list[tuple[str, Decisions | None]] = field(default_factory=list)
     num_closed: int = 0
 
-    def compile(self, unit: str, decisions: Decisions | None) -> Outcome:
+    def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
         self.compiles.append((unit, decisions))
         if (unit, decisions) in self.failing:
             return Failed("jit_error", "it was to fail")

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from itertools import islice
 from multiprocessing import resource_tracker
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.jit.client import SuperPmiClient, find_collection, find_core_root
-from mlgo.jit.compiler import BatchRun
+from mlgo.jit.compiler import replay_all
 from mlgo.jit.process import SuperPmi
 from tests.conftest import children, processes_naming
 from tests.fakes.collection import make_collection
@@ -30,17 +31,15 @@ class Target:
     def __init__(self, command: list[str], jit: Path, collection: Path, timeout_s: float) -> None:
         self.command, self.jit, self.collection, self.timeout_s = command, jit, collection, timeout_s
 
-    def superpmi(self, settings: dict) -> SuperPmi:
-        """With the options of the JIT, which are taken out of the settings."""
-        return SuperPmi(self.command, self.jit, self.collection, settings.pop("jit_options", {}))
+    def superpmi(self, **settings) -> SuperPmi:
+        limits = {"request_timeout_s": self.timeout_s, "startup_timeout_s": self.timeout_s}
+        return SuperPmi(self.command, self.jit, self.collection, **{**limits, **settings})
 
     def client(self, **settings) -> SuperPmiClient:
-        limits = {"request_timeout_s": self.timeout_s, "startup_timeout_s": self.timeout_s}
-        return SuperPmiClient(self.superpmi(settings), **{**limits, **settings})
+        return SuperPmiClient(self.superpmi(**settings))
 
-    def batch(self, **settings) -> BatchRun:
-        superpmi = self.superpmi(settings)
-        return BatchRun(superpmi, **{"silence_timeout_s": self.timeout_s, "no_cse": True, **settings})
+    def batch(self, *, no_cse: bool = True, **settings) -> closing:
+        return closing(replay_all(self.superpmi(**settings), no_cse=no_cse))
 
     def method(self, num_viable: int) -> tuple[int, list[int]]:
         """A method with at least so many viable candidates, and their positions."""

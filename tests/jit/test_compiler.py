@@ -52,7 +52,8 @@ def test_later_runs_compile_nothing_that_is_known(superpmi, tmp_path):
 
 
 def test_the_baselines_of_a_collection_are_known_to_later_stages(superpmi, tmp_path):
-    spec, config = SuperPmiSpec.of(settings(superpmi)), SimpleNamespace(min_viable=3, max_candidates=16)
+    spec = SuperPmiSpec.of(settings(superpmi))
+    config = SimpleNamespace(min_viable=3, max_candidates=16, superpmi=settings(superpmi))
     with ChoicePool(spec, 1, cache=tmp_path / "replay") as pool:
         tables = enumerate_units(pool, config, seed=0)
     taken = [row["unit"] for row in tables.units if not row["skip_reason"]]
@@ -96,25 +97,25 @@ def test_a_whole_collection_is_read_in_two_runs_that_agree_with_single_compiles(
     with spec.open() as compiler:
         for unit in ("1", "2", "3", "30", "60"):
             for found, decisions in ((none[unit], ()), (heuristic[unit], None)):
-                assert plain(compiler.compile(unit, decisions)) == plain(found)
+                assert plain(compiler.outcome(unit, decisions)) == plain(found)
 
 
 def test_the_heuristics_choice_asked_for_gives_the_heuristics_score(spec):
     compared = 0
     with spec.open() as compiler:
         for index in range(1, 30):
-            heuristic = compiler.compile(str(index), None)
+            heuristic = compiler.outcome(str(index), None)
             if heuristic.requested:
                 compared += 1
-                assert compiler.compile(str(index), heuristic.requested).score == heuristic.score
+                assert compiler.outcome(str(index), heuristic.requested).score == heuristic.score
     assert compared > 10
 
 
 def test_an_unknown_method_is_a_failure_not_an_exception(spec):
     with spec.open() as compiler:
-        found = compiler.compile("1000", ())
+        found = compiler.outcome("1000", ())
         assert isinstance(found, Failed)
-        assert isinstance(compiler.compile("1", ()), CompiledUnit)
+        assert isinstance(compiler.outcome("1", ()), CompiledUnit)
 
 
 def test_a_method_without_a_score_is_a_failure(superpmi, changed):
@@ -123,7 +124,7 @@ def test_a_method_without_a_score_is_a_failure(superpmi, changed):
     method |= {"base_score": 0.0, "pairs": []}
     method["candidates"] = [{**one, "effect": 0.0} for one in method["candidates"]]
     with SuperPmiSpec.of(settings(superpmi, collection=changed(methods=[method]))).open() as compiler:
-        found = compiler.compile("1", ())
+        found = compiler.outcome("1", ())
     assert isinstance(found, Failed)
     assert found.kind == "no_score"
 
@@ -197,7 +198,7 @@ def test_a_method_that_crashed_under_one_choice_is_tried_again_for_the_next_job(
     # The first three requests for this method crash: its baseline, sent again once, and what was asked next.
     path = changed(faults=[[index, 1, "crash", "before"], [index, 2, "crash", "before"]])
     with SuperPmiSpec.of(settings(superpmi, collection=path, max_restarts=0)).open() as compiler:
-        assert compiler.compile(str(index), ()).kind == "crashed"
-        assert compiler.compile(str(index), ()).kind == "quarantined"
+        assert compiler.outcome(str(index), ()).kind == "crashed"
+        assert compiler.outcome(str(index), ()).kind == "quarantined"
         compiler.forget()
-        assert compiler.compile(str(index), ()).kind != "quarantined"
+        assert compiler.outcome(str(index), ()).kind != "quarantined"

@@ -118,9 +118,9 @@ def test_units_are_drawn_by_the_seed():
 
 def test_more_candidates_on_the_way_than_fit_end_the_episode():
     class Growing(AdditiveCompiler):
-        def compile(self, unit, decisions):
+        def outcome(self, unit, decisions):
             grown = {unit: [*EFFECTS[unit], (1, 1), (1, 1)]} if decisions else EFFECTS
-            return AdditiveCompiler(grown).compile(unit, decisions)
+            return AdditiveCompiler(grown).outcome(unit, decisions)
 
     env = make(Growing(EFFECTS))
     env.reset(options={"unit": "a/u"})

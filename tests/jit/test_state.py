@@ -12,7 +12,7 @@ COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozense
 
 
 def choice() -> Choice:
-    return Choice.begin(COMPILER.compile("u", ()))
+    return Choice.begin(COMPILER.outcome("u", ()))
 
 
 def test_what_is_chosen_or_not_viable_cannot_be_chosen():

@@ -61,7 +61,7 @@ def test_figures_for_those_who_watch():
 
 
 def compiled(values) -> CompiledUnit:
-    return AdditiveCompiler({"u": values}).compile("u", ())
+    return AdditiveCompiler({"u": values}).outcome("u", ())
 
 
 def test_effects_become_percent_saved_beside_a_stop_for_each_unit():

@@ -66,7 +66,7 @@ def check_trees(checkout: Checkout) -> None:
         (store,) = stores(checkout.root / f"data/{name}/work/replay")
         loaded = {sha256: store.load(sha256) for sha256 in store.modules()}
         assert all(tree is not None for tree in loaded.values())
-        sizes[name] = {sha256: tree[1].num_leaves for sha256, tree in loaded.items()}
+        sizes[name] = {sha256: tree.num_leaves for sha256, tree in loaded.items()}
     assert sizes["killed"].keys() == sizes["calm"].keys()
     work = ["--work", "data/killed/work", "--preset", "config/presets/tiny.yaml"]
     verified = checkout.run("mlgo", "replay", "verify", "--count", "20", *work)

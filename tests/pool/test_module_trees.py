@@ -16,7 +16,7 @@ from mlgo.pool.module_trees import ModuleTrees, visits_of
 from mlgo.pool.response_tree import FunctionLeaf
 from mlgo.pool.tree_store import ReplayStore, stores
 from mlgo.pool.tree_tables import compiles_table
-from tests.pool.toy_trees import HEADER, KEY, MODULE, NUM_FUNCTIONS, WIDTH, decide_by, functions_result
+from tests.pool.toy_trees import HEADER, KEY, MODULE, NUM_FUNCTIONS, decide_by, functions_result
 
 NAMES = [f"f{number}" for number in range(NUM_FUNCTIONS)]
 FIRST = functions_result(5, 1)
@@ -39,7 +39,7 @@ def costs(walks) -> tuple[SpillCosts, ...] | None:
 
 @given(POLICIES, SEEDS)
 def test_side_by_side_as_one_by_one(policies, seed):
-    trees = ModuleTrees(WIDTH, NAMES)
+    trees = ModuleTrees(HEADER, NAMES)
     for policy in policies:
         for place, walk in enumerate(trees.walk(decide_by(policy))):
             alone = trees.by_context[place].walk(decide_by(policy))
@@ -52,14 +52,14 @@ def test_side_by_side_as_one_by_one(policies, seed):
 @given(POLICIES, st.integers(0, 2**16 - 1), SEEDS)
 def test_costs_of_a_mixture_of_known_functions_are_those_of_a_compile(policies, other, seed):
     """Whenever all functions are known, costs are the compile's, in its order; also where no compile was like it."""
-    trees = ModuleTrees(WIDTH, NAMES)
+    trees = ModuleTrees(HEADER, NAMES)
     for policy in policies:
         grown(trees, policy, seed)
         assert costs(trees.walk(decide_by(policy))) == functions_result(policy, seed).spills
     walks = trees.walk(decide_by(other))
     assert costs(walks) in (None, functions_result(other, seed).spills)
     asked = functions_result(other, seed).answer_prefix()
-    for known, whole in zip(trees.path_of(HEADER, walks).contexts, asked.contexts, strict=True):
+    for known, whole in zip(trees.path_of(walks).contexts, asked.contexts, strict=True):
         assert whole.checks[: len(known.checks)] == known.checks
         assert whole.answers.startswith(known.answers)
         assert not known.is_whole or known == whole
@@ -72,11 +72,11 @@ def test_a_new_process_finds_everything_though_known_questions_are_not_recorded(
     writer = ReplayStore(root, KEY)
     for policy in policies:
         loaded = writer.load(MODULE)
-        path = loaded[1].path_of(loaded[0], loaded[1].walk(decide_by(policy))) if loaded else None
+        path = loaded.path_of(loaded.walk(decide_by(policy))) if loaded else None
         writer.insert(MODULE, functions_result(policy, seed, path), path)
-    header, trees = ReplayStore(root, KEY).load(MODULE)
-    assert (header, trees.contexts, trees.whole) == (HEADER, tuple(NAMES), None)
-    assert trees.num_nodes == writer.load(MODULE)[1].num_nodes
+    trees = ReplayStore(root, KEY).load(MODULE)
+    assert (trees.header, trees.contexts, trees.whole) == (HEADER, tuple(NAMES), None)
+    assert trees.num_nodes == writer.load(MODULE).num_nodes
     for policy in policies:
         assert costs(trees.walk(decide_by(policy))) == functions_result(policy, seed).spills
 
@@ -85,14 +85,14 @@ def test_known_functions_of_a_file_that_was_pruned_meanwhile_are_left_out(tmp_pa
     """What is whole in the compile is added, what builds upon the lost trees is not."""
     store = ReplayStore(tmp_path, KEY)
     store.insert(MODULE, functions_result(0, 3))
-    header, trees = store.load(MODULE)
-    path = trees.path_of(header, trees.walk(decide_by(2**16 - 1)))
+    trees = store.load(MODULE)
+    path = trees.path_of(trees.walk(decide_by(2**16 - 1)))
     num_known = [len(one.checks) for one in path.contexts]
     assert any(num_known)
     next(tmp_path.rglob("*.tree")).unlink()
     store.insert(MODULE, functions_result(2**16 - 1, 3, path), path)
     left = store.load(MODULE)
-    for tree, known in zip(left[1].trees if left else [], num_known, strict=bool(left)):
+    for tree, known in zip(left.by_context if left else [], num_known, strict=bool(left)):
         assert bool(tree.leaves) == (known == 0)
 
 
@@ -127,7 +127,7 @@ def test_a_function_that_is_visited_twice_at_once_is_one_and_later_again_is_not_
     assert count > 0
     store = ReplayStore(tmp_path, KEY)
     store.insert(MODULE, replace(first, contexts=((name, 0), (name, count), *rest)))
-    _, trees = store.load(MODULE)
+    trees = store.load(MODULE)
     assert trees.contexts == tuple(NAMES)
     assert costs(trees.walk(decide_by(0))) == first.spills
     other = "e" * 64
@@ -141,7 +141,7 @@ def test_trees_that_are_full_stay_of_use(tmp_path):
     size = store.file_bytes(MODULE)
     store.insert(MODULE, functions_result(2**16 - 1, 3))
     assert store.file_bytes(MODULE) == size
-    assert costs(store.load(MODULE)[1].walk(decide_by(0))) == functions_result(0, 3).spills
+    assert costs(store.load(MODULE).walk(decide_by(0))) == functions_result(0, 3).spills
 
 
 def test_files_of_another_version_are_left_alone(tmp_path):
@@ -156,10 +156,10 @@ def test_files_of_another_version_are_left_alone(tmp_path):
 
 
 def test_export_names_functions_and_their_costs():
-    trees = ModuleTrees(WIDTH, NAMES)
+    trees = ModuleTrees(HEADER, NAMES)
     for policy in (0, 2**16 - 1):
         grown(trees, policy, 2)
-    table = compiles_table(MODULE, HEADER, trees)
+    table = compiles_table(MODULE, trees)
     rows = table.to_pylist()
     expected = {
         (place, tuple(walk.answers.tolist())): SPILL_COST.of_functions(walk.leaf.spills)
@@ -174,4 +174,4 @@ def test_export_names_functions_and_their_costs():
         found[int(own[0]["context"][1:]), tuple(row["answer"] for row in own)] = own[0]["spill_cost"]
     assert found == expected
     assert table.schema.field("a").type == pa.int64()
-    assert isinstance(trees.by_context[0].leaves[0], FunctionLeaf)
+    assert {type(leaf) for leaf in trees.by_context[0].leaves.values()} == {FunctionLeaf}

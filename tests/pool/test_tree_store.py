@@ -29,8 +29,8 @@ def the_file(root):
 def recalled(store: ReplayStore, policy: int) -> ModuleLeaf | None:
     loaded = store.load(MODULE)
     assert loaded is not None
-    assert loaded[0] == HEADER
-    return loaded[1].whole.walk(decide_by(policy)).leaf
+    assert loaded.header == HEADER
+    return loaded.whole.walk(decide_by(policy)).leaf
 
 
 @given(
@@ -182,7 +182,7 @@ def test_a_compile_built_upon_a_tree_that_was_made_anew_smaller_is_dropped(tmp_p
     one.insert(MODULE, result(0, 5))
     loaded = one.load(MODULE)
     assert loaded is not None
-    num_known = len(loaded[1].whole.walk(decide_by(2**16 - 1)).nodes)
+    num_known = len(loaded.whole.walk(decide_by(2**16 - 1)).nodes)
     assert num_known == 1  # the root is known, its other answer is not
     prune(tmp_path, 0)
     one.insert(MODULE, result(2**16 - 1, 5, num_known), known(num_known))
@@ -191,7 +191,7 @@ def test_a_compile_built_upon_a_tree_that_was_made_anew_smaller_is_dropped(tmp_p
     one.insert(MODULE, result(2**16 - 1, 5, num_known), known(num_known))  # the new tree knows as much
     assert recalled(two, 2**16 - 1) == run(2**16 - 1, 5)[2]
     one.insert(MODULE, result(2**15, 5, 9), known(9))  # more than it knows
-    assert len(one.load(MODULE)[1].whole.leaves) == 2
+    assert len(one.load(MODULE).whole.leaves) == 2
 
 
 def test_pruning_takes_the_least_recently_used_first(tmp_path):
@@ -229,12 +229,12 @@ def test_a_full_disk_loses_no_earlier_compile(small_disk):
     for reader in (store, ReplayStore(small_disk, KEY)):
         assert {name for name in reader.modules() if reader.load(name) is not None} == kept.keys()
         for name, number in kept.items():
-            _, trees = reader.load(name)
+            trees = reader.load(name)
             assert [walk.leaf.scores["text_bytes"] for walk in trees.whole.compiles()] == [number]
     assert not list(small_disk.rglob(".*"))  # temporary files
     next(small_disk.rglob(f"{1:064x}.tree")).unlink()
     store.insert(f"{last:064x}", noise(last, 4000))  # there is room again
-    _, trees = ReplayStore(small_disk, KEY).load(f"{last:064x}")
+    trees = ReplayStore(small_disk, KEY).load(f"{last:064x}")
     assert trees.whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf
 
 

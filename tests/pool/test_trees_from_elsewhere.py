@@ -53,13 +53,11 @@ def use(root: Path) -> None:
     """Do with a file all that is done with trees; it may be refused, in one line that names the file."""
     refusal = None
     try:
-        loaded = ReplayStore(root, KEY).load(MODULE)
-        if loaded is not None:
-            header, trees = loaded
-            walks = trees.walk(decide_by(1))
-            trees.path_of(header, walks)
-            compiles_table(MODULE, header, trees)
-            ReplayStore(root / "merged", KEY).merge(MODULE, header, trees)
+        trees = ReplayStore(root, KEY).load(MODULE)
+        if trees is not None:
+            trees.path_of(trees.walk(decide_by(1)))
+            compiles_table(MODULE, trees)
+            ReplayStore(root / "merged", KEY).merge(MODULE, trees)
             ReplayStore(root, KEY).insert(MODULE, result(1, 5))
     except ArtifactError as error:
         refusal = str(error)
@@ -136,12 +134,13 @@ def test_records_written_by_hand_are_read(tmp_path):
     written(tmp_path, BEGINNING, FIRST, second)
     loaded = ReplayStore(tmp_path, KEY).load(MODULE)
     assert loaded is not None
-    compiles = [(walk.nodes.tolist(), walk.answers.tolist()) for walk in loaded[1].whole.compiles()]
+    compiles = [(walk.nodes.tolist(), walk.answers.tolist()) for walk in loaded.whole.compiles()]
     assert compiles == [([0, 1], [1, 0]), ([0, 1, 2], [1, 1, 5])]
     costs = growth([[[1, 2.5]], []], (0, -1, 0, 1), (1, -1, 0, 0), answers=[1])
     written(tmp_path, FUNCTIONS, costs)
-    _, trees = ReplayStore(tmp_path, KEY).load(MODULE)
-    assert [tree.leaves[0].spills[:1] for tree in trees.by_context] == [(("f", 1, 2.5, *[0] * 9),), ()]
+    trees = ReplayStore(tmp_path, KEY).load(MODULE)
+    first, second = (leaf.spills for tree in trees.by_context for leaf in tree.leaves.values())
+    assert (first, second) == ((("f", 1, 2.5, *[0] * 9),), ())
 
 
 @pytest.mark.parametrize(
@@ -234,14 +233,14 @@ def test_a_compile_whose_questions_are_all_alike_is_kept(tmp_path):
     ReplayStore(tmp_path, KEY).insert(MODULE, alike)
     loaded = ReplayStore(tmp_path, KEY).load(MODULE)
     assert loaded is not None
-    assert loaded[1].num_nodes == num_questions
-    assert loaded[1].whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf.scores["text_bytes"] == 1
+    assert loaded.num_nodes == num_questions
+    assert loaded.whole.walk(lambda rows: np.zeros(len(rows), np.int64)).leaf.scores["text_bytes"] == 1
 
 
 def test_after_a_damaged_record_nothing_of_the_file_is_used(tmp_path):
     path = written(tmp_path, BEGINNING, FIRST)
     store = ReplayStore(tmp_path, KEY)
-    assert store.load(MODULE)[1].num_nodes == 2
+    assert store.load(MODULE).num_nodes == 2
     with path.open("ab") as file:
         file.write(frame(MAGIC, FIRST))
     for _ in range(2):
