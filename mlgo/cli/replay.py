@@ -28,7 +28,7 @@ from mlgo.pool.module_trees import ModuleTrees, visits_of
 from mlgo.pool.records import prune
 from mlgo.pool.response_tree import ModuleLeaf
 from mlgo.pool.tree_store import ReplayStore, stores
-from mlgo.pool.tree_tables import compiles_schema, compiles_table
+from mlgo.pool.tree_tables import compiles_table
 
 
 def add_parser(commands: Any) -> None:
@@ -223,7 +223,7 @@ def _export(args: argparse.Namespace) -> None:
             continue
         table = pa.concat_tables(tables)
         path = output(store.key.folder)
-        write_table(path, table, compiles_schema(table), provenance(trees=asdict(store.key)))
+        write_table(path, table, table.schema, provenance(trees=asdict(store.key)))
         print(f"{path}: {table.num_rows} questions of {len(pc.unique(table['compile']))} compiles")
     for cache in choices:
         assert cache.folder is not None

@@ -28,7 +28,7 @@ def open_pool(
         from mlgo.pool.nested import NestedBackend
 
         backend = NestedBackend(config.address, make_handler, deadline_s)
-        return Pool(backend, config.num_workers or backend.num_cores, retries=config.retries)
+        wanted, deadline_s = config.num_workers or backend.num_cores, None  # waiting for others does not count
     else:
         backend = LocalBackend(make_handler)
     return Pool(backend, wanted, retries=config.retries, deadline_s=deadline_s)

@@ -101,7 +101,7 @@ class LocalWorker:
         self, make_handler: bytes, *, core: int | None = ANY_CORE, place: WorkerEnvironment | None = None
     ) -> None:
         self._unsent = [make_handler]
-        self._core, self._place = core, place
+        self._core, self._place = core, place or WorkerEnvironment.here()
         self._process: subprocess.Popen[bytes] | None = None
         self._sending = threading.Lock()
         self.pipe, self._theirs = Pipe()
@@ -113,7 +113,7 @@ class LocalWorker:
         # Not by multiprocessing: its children import the main program, with all that only the learner needs.
         descriptor, place = self._theirs.fileno(), self._place
         program = (
-            f"import sys; sys.path[:] = {list(place.search if place else sys.path)!r}; "
+            f"import sys; sys.path[:] = {list(place.search)!r}; "
             f"from mlgo.pool.worker import serve; serve({descriptor}, {os.getpid()}, {self._core})"
         )
         # Ctrl-C and SIGTERM wait while it starts: half-started, it could be neither used nor killed. It inherits
@@ -121,10 +121,10 @@ class LocalWorker:
         before = signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
         try:
             self._process = subprocess.Popen(
-                [place.interpreter if place else sys.executable, "-c", program],
+                [place.interpreter, "-c", program],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
-                cwd=place.folder if place else None,
+                cwd=place.folder,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

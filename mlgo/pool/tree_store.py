@@ -149,6 +149,9 @@ def _function_leaf(record: Any, context: str) -> FunctionLeaf:
 
 _BEFORE_RECORDS = 2
 _LEAST_LOADED_BYTES = 1 << 26
+_MOST_FUNCTIONS_BYTES = 1 << 24
+"""Memory at which the trees of a module's functions stop growing. Their questions are large, and those of all modules
+of a generation should be loaded at the same time."""
 
 _SUFFIX = ".tree"
 _PART_BYTES = 1 << 22
@@ -219,8 +222,6 @@ class ReplayStore:
 
     Args:
         max_loaded_bytes: memory for loaded trees; the least recently used are dropped beyond it.
-        max_functions_bytes: memory at which the trees of a module's functions stop growing. Their questions are large,
-            and those of all modules of a generation should be loaded at the same time.
         fetch: gives the file of a module from another machine, by its name, None where there is none; asked once for
             each module without a file here.
     """
@@ -230,21 +231,17 @@ class ReplayStore:
         root: Path,
         key: TreeKey,
         max_loaded_bytes: int = 1 << 30,
-        max_functions_bytes: int = 1 << 24,
         fetch: Callable[[str], bytes | None] | None = None,
     ) -> None:
-        self.key = key
-        self._root = root
-        self._folder = root / key.folder
-        self._max_loaded_bytes, self._max_functions_bytes = max_loaded_bytes, max_functions_bytes
+        self.key, self._root, self._folder = key, root, root / key.folder
+        self._max_loaded_bytes, self._fetch = max_loaded_bytes, fetch
         self._loaded: dict[str, _OpenTree] = {}
-        self._fetch = fetch
         self._asked: set[str] = set()
 
     def shared_by(self, num_processes: int) -> "ReplayStore":
         """The same trees for each of several processes, none loaded; together they hold as much as this one may."""
         loaded_bytes = max(_LEAST_LOADED_BYTES, self._max_loaded_bytes // max(1, num_processes))
-        return ReplayStore(self._root, self.key, loaded_bytes, self._max_functions_bytes)
+        return ReplayStore(self._root, self.key, loaded_bytes)
 
     def modules(self) -> list[str]:
         """Hashes of the modules with a tree."""
@@ -273,8 +270,7 @@ class ReplayStore:
 
         ``fetch`` gives the content of one of these files, None where there is none.
         """
-        limits = self._max_loaded_bytes, self._max_functions_bytes
-        return ReplayStore(root, self.key, *limits, lambda module_sha256: fetch(self.path(module_sha256)))
+        return ReplayStore(root, self.key, self._max_loaded_bytes, lambda sha256: fetch(self.path(sha256)))
 
     def load(self, module_sha256: str) -> ModuleTrees | None:
         """The trees of a module with all that is on disk; None when nothing is known."""
@@ -326,7 +322,7 @@ class ReplayStore:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
 
     def _is_full(self, trees: ModuleTrees) -> bool:
-        return trees.whole is None and trees.num_bytes >= self._max_functions_bytes
+        return trees.whole is None and trees.num_bytes >= _MOST_FUNCTIONS_BYTES
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256), self.key)

@@ -11,17 +11,12 @@ from mlgo.pool.module_trees import ModuleTrees
 from mlgo.pool.response_tree import AnyLeaf, ModuleLeaf
 
 
-def compiles_schema(table: pa.Table) -> pa.Schema:
-    """Schema of the export: the columns of a table of `compiles_table`, none of which has nulls."""
-    return pa.schema([field.with_nullable(False) for field in table.schema])
-
-
 def compiles_table(module_sha256: str, trees: ModuleTrees) -> pa.Table:
     """All compiles of one module that asked something: module, compile, step, answer, the result, the features.
 
     ``compile`` is unique over the modules of one key. Where functions are decided one by one, each known way of
-    deciding one is a compile, with the function as ``context``, and its result is what the
-    function costs.
+    deciding one is a compile, with the function as ``context``, and its result is what the function costs. No column
+    has nulls.
     """
     header = trees.header
     known = [
@@ -40,7 +35,7 @@ def compiles_table(module_sha256: str, trees: ModuleTrees) -> pa.Table:
     rows = pa.array(np.repeat(np.arange(len(known)), lengths))
     payloads = [trees.by_context[0].observations[:0], *(tree.observations[walk.nodes] for _, tree, walk in known)]
     observations = np.concatenate(payloads)
-    return pa.table(
+    table = pa.table(
         {
             **{name: column.take(rows) for name, column in compiles.items()},
             "step": pa.array(np.concatenate([np.zeros(0, np.int32), *(np.arange(n, dtype=np.int32) for n in lengths)])),
@@ -49,6 +44,7 @@ def compiles_table(module_sha256: str, trees: ModuleTrees) -> pa.Table:
             **{spec.name: feature_array(spec, observations, header.offset(spec.name)) for spec in header.features},
         }
     )
+    return table.cast(pa.schema([field.with_nullable(False) for field in table.schema]))
 
 
 def _results(leaves: Sequence[AnyLeaf], is_whole: bool) -> dict[str, pa.Array]:

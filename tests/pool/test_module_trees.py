@@ -135,8 +135,9 @@ def test_a_function_that_is_visited_twice_at_once_is_one_and_later_again_is_not_
     assert store.load(other) is None
 
 
-def test_trees_that_are_full_stay_of_use(tmp_path):
-    store = ReplayStore(tmp_path, KEY, max_functions_bytes=1)
+def test_trees_that_are_full_stay_of_use(tmp_path, monkeypatch):
+    monkeypatch.setattr("mlgo.pool.tree_store._MOST_FUNCTIONS_BYTES", 1)
+    store = ReplayStore(tmp_path, KEY)
     store.insert(MODULE, functions_result(0, 3))
     size = store.file_bytes(MODULE)
     store.insert(MODULE, functions_result(2**16 - 1, 3))

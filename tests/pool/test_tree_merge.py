@@ -19,8 +19,8 @@ POLICIES = st.lists(st.integers(0, 2**16 - 1), max_size=10)
 Compiler = Callable[[int, int], CompileResult]
 
 
-def filled(root: Path, compiler: Compiler, policies: list[int], seed: int = 5, **limits: int) -> ReplayStore:
-    store = ReplayStore(root, KEY, **limits)
+def filled(root: Path, compiler: Compiler, policies: list[int], seed: int = 5) -> ReplayStore:
+    store = ReplayStore(root, KEY)
     for policy in policies:
         store.insert(MODULE, compiler(policy, seed))
     return store
@@ -90,8 +90,9 @@ def test_a_contradiction_adds_nothing(tmp_path, compiler):
     assert known_compiles(store.load(MODULE)) == before
 
 
-def test_full_trees_of_functions_stay_as_they_are(tmp_path):
-    store = filled(tmp_path / "here", functions_result, [1], max_functions_bytes=1)
+def test_full_trees_of_functions_stay_as_they_are(tmp_path, monkeypatch):
+    store = filled(tmp_path / "here", functions_result, [1])
+    monkeypatch.setattr("mlgo.pool.tree_store._MOST_FUNCTIONS_BYTES", 1)
     assert merged(store, filled(tmp_path / "there", functions_result, [40000])) == 0
 
 
