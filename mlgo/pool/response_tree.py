@@ -105,7 +105,6 @@ class ResponseTree:
         self.answers = np.zeros(0, np.int64)
         self._ends = np.zeros(0, np.int64)  # where the run of each node ends
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
-        self._origins: dict[int, tuple[int, int]] = {}  # first node of a run -> the edge that leads to it
 
     @property
     def observations(self) -> np.ndarray:
@@ -182,19 +181,20 @@ class ResponseTree:
         self._observations[first:end] = branch.observations
         self.answers[first:end] = branch.answers
         self._ends[first:end] = end
-        self._branches[edge], self._origins[first] = first, edge
+        self._branches[edge] = first
         self.num_nodes = end
 
     def compiles(self) -> Iterator[Walk]:
         """All known compiles: their nodes from the root, their answers, their result."""
-        starts = np.fromiter(self._origins, np.int64)
+        origins = {first: edge for edge, first in self._branches.items()}
+        starts = np.fromiter(origins, np.int64)
         for (node, answer), leaf in self.leaves.items():
             nodes, answers = [_NONE], [_NONE]
             while node != _ROOT:
                 first = int(starts[np.searchsorted(starts, node, side="right") - 1])
                 nodes.append(np.arange(first, node + 1))
                 answers.append(np.append(self.answers[first:node], answer))
-                node, answer = self._origins[first]
+                node, answer = origins[first]
             yield Walk(np.concatenate(nodes[::-1]), np.concatenate(answers[::-1]), leaf)
 
     def run_from(self, node: int) -> slice:
