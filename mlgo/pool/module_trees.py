@@ -7,7 +7,7 @@ depends on the answers given in it alone. The compiler visits the contexts of a 
 import itertools
 import zlib
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -132,37 +132,35 @@ class ModuleTrees:
         contexts = (("", num_questions),)
         return CompileResult(scores_of(costs), "", 0.0, header=self.header, contexts=contexts, spills=spills)
 
-    def growth_of(self, visits: Sequence[Visit]) -> list[Growth]:
-        """What a whole compile adds, see `ResponseTree.branch_of`."""
-        check_order([visit.context for visit in visits], self.contexts)
-        return [one for place, visit in enumerate(visits) for one in self._growth(place, *visit[1:])]
+    def visits(self) -> Iterator[tuple[int, Visit]]:
+        """What all known compiles show, each with the number of its tree."""
+        for place, (context, tree) in enumerate(zip(self.contexts, self.by_context, strict=True)):
+            for walk in tree.compiles():
+                assert walk.leaf is not None
+                yield place, Visit(context, tree.observations[walk.nodes], walk.answers, walk.leaf, 0)
 
-    def _growth(
-        self, place: int, observations: np.ndarray, answers: np.ndarray, leaf: AnyLeaf, num_checked: int = 0
-    ) -> list[Growth]:
-        context = self.contexts[place]
-        try:
-            branch = self.by_context[place].branch_of(observations, answers, leaf, num_checked)
-        except ReplayMismatch as error:
-            raise ReplayMismatch(f"{context}: {error}" if context else str(error)) from error
-        return [Growth(place, branch)] if branch is not None else []
+    def take_in(self, visits: Iterable[tuple[int, Visit]], *, grow: bool = True) -> list[Growth]:
+        """Compare what compiles show with what is known, and add what is new; gives that, in the order of adding.
+
+        Args:
+            visits: each with the number of its tree.
+            grow: without it nothing is added.
+        """
+        taken = []
+        for place, visit in visits:
+            try:
+                branch = self.by_context[place].branch_of(*visit[1:])
+            except ReplayMismatch as error:
+                raise ReplayMismatch(f"{visit.context}: {error}" if visit.context else str(error)) from error
+            if branch is not None and grow:
+                taken.append(Growth(place, branch))
+                self.add(taken[-1:])
+        return taken
 
     def add(self, growth: Iterable[Growth]) -> None:
-        """Add what `growth_of` returned for this state of the trees; raises as `ResponseTree.add`."""
+        """Add what `take_in` gave for this state of the trees; raises as `ResponseTree.add`."""
         for place, branch in growth:
             self.by_context[place].add(branch)
-
-    def take_over(self, other: "ModuleTrees") -> list[Growth]:
-        """Add all compiles that other trees of the same module hold; gives what was new, in the order of adding."""
-        check_order(other.contexts, self.contexts)
-        taken = []
-        for place, source in enumerate(other.by_context):
-            for walk in source.compiles():
-                assert walk.leaf is not None
-                growth = self._growth(place, source.observations[walk.nodes], walk.answers, walk.leaf)
-                self.add(growth)
-                taken += growth
-        return taken
 
 
 def check_order(found: Sequence[str], known: Sequence[str]) -> None:

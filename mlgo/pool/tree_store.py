@@ -19,8 +19,7 @@ import json
 import math
 import struct
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from operator import itemgetter
 from pathlib import Path
@@ -37,7 +36,7 @@ from mlgo.host.log import Header, parse_header, write_header
 from mlgo.host.session import CompileResult
 from mlgo.objects.measures import MEASURES, SIZES, SIZES_VERSION, Measure
 from mlgo.objects.remarks import SpillCosts
-from mlgo.pool.module_trees import WHOLE_MODULE, Growth, ModuleTrees, visits_of
+from mlgo.pool.module_trees import WHOLE_MODULE, Growth, ModuleTrees, Visit, check_order, visits_of
 from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
 from mlgo.pool.response_tree import AnyLeaf, Branch, FunctionLeaf, ModuleLeaf
 
@@ -202,9 +201,12 @@ class _OpenTree(RecordFile):
 
     def trees_for(self, header: Header, contexts: Sequence[str]) -> ModuleTrees:
         """Those of the file, or empty ones."""
-        if self.trees is not None and self.trees.header != header:
+        if self.trees is None:
+            return ModuleTrees(header, contexts)
+        if self.trees.header != header:
             raise ReplayMismatch("the compiler offers other features than before")
-        return self.trees or ModuleTrees(header, contexts)
+        check_order(contexts, self.trees.contexts)
+        return self.trees
 
     def forget(self) -> None:
         super().forget()
@@ -289,40 +291,31 @@ class ReplayStore:
         visits = visits_of(result, known)
         if visits is None or len(visits) > MAX_CONTEXTS:
             return
-        with self._writing(module_sha256) as (entry, append):
-            trees = entry.trees_for(result.header, [visit.context for visit in visits])
-            growth = trees.growth_of(visits)
-            if growth and not self._is_full(trees):
-                entry.write(append, trees, [encode_growth(growth)])
-                trees.add(growth)
+        contexts = [visit.context for visit in visits]
+        self._add(module_sha256, result.header, contexts, enumerate(visits))
 
     def merge(self, module_sha256: str, other: ModuleTrees) -> int:
         """Add all compiles that trees of another store of this key hold; gives the number of results that are new."""
-        with self._writing(module_sha256) as (entry, append):
-            trees = entry.trees_for(other.header, other.contexts)
-            if self._is_full(trees):
-                return 0
-            try:
-                growth = trees.take_over(other)
-                if growth:
-                    entry.write(append, trees, [encode_growth(part) for part in _parts(growth)])
-            except BaseException:
-                entry.forget()  # it holds what is not on disk
-                raise
-        return len(growth)
+        return self._add(module_sha256, other.header, other.contexts, other.visits())
 
-    @contextmanager
-    def _writing(self, module_sha256: str) -> Iterator[tuple[_OpenTree, _Append]]:
-        """The trees of a module with all that is on disk, and what appends to their locked file."""
+    def _add(
+        self, module_sha256: str, header: Header, contexts: Sequence[str], visits: Iterable[tuple[int, Visit]]
+    ) -> int:
+        """Add what compiles show; gives the number of results that are new."""
         entry = self._entry(module_sha256)
         try:
             with entry.writing() as append:
-                yield entry, append
-        except ReplayMismatch as error:
-            raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
-
-    def _is_full(self, trees: ModuleTrees) -> bool:
-        return trees.whole is None and trees.num_bytes >= _MOST_FUNCTIONS_BYTES
+                trees = entry.trees_for(header, contexts)
+                is_full = trees.whole is None and trees.num_bytes >= _MOST_FUNCTIONS_BYTES
+                growth = trees.take_in(visits, grow=not is_full)
+                if growth:
+                    entry.write(append, trees, [encode_growth(part) for part in _parts(growth)])
+        except BaseException as error:
+            entry.forget()  # it may hold what is not on disk
+            if isinstance(error, ReplayMismatch):
+                raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
+            raise
+        return len(growth)
 
     def _entry(self, module_sha256: str) -> _OpenTree:
         entry = self._loaded.pop(module_sha256, None) or _OpenTree(self.path(module_sha256), self.key)

@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 20)
 def grown(trees: ModuleTrees, policy: int, seed: int) -> None:
     visits = visits_of(functions_result(policy, seed), None)
     assert visits is not None
-    trees.add(trees.growth_of(visits))
+    trees.take_in(enumerate(visits))
 
 
 def costs(walks) -> tuple[SpillCosts, ...] | None:
