@@ -117,7 +117,10 @@ class RecordFile(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[Callable[[Sequence[bytes]], None]]:
-        """Lock the file, made if need be, and read what others have appended; gives what appends payloads."""
+        """Lock the file, made if need be, and read what others have appended; gives what appends payloads.
+
+        All is forgotten where this block raises: what was taken in may not be on disk.
+        """
         key_path = self.path.parent / KEY_NAMES[self.path.suffix]
         try:
             if not key_path.exists():
@@ -125,8 +128,11 @@ class RecordFile(ABC):
             with locked(self.path) as descriptor:
                 self._catch_up(descriptor)
                 yield lambda payloads: self._append(descriptor, payloads)
-        except OSError as error:
-            raise ArtifactError(f"cannot write {self.path}: {error.strerror or error}") from error
+        except BaseException as error:
+            self.forget()
+            if isinstance(error, OSError):
+                raise ArtifactError(f"cannot write {self.path}: {error.strerror or error}") from error
+            raise
 
     def _append(self, descriptor: int, payloads: Sequence[bytes]) -> None:
         """Write payloads that are known already; they are not given to `take`."""

@@ -310,11 +310,8 @@ class ReplayStore:
                 growth = trees.take_in(visits, grow=not is_full)
                 if growth:
                     entry.write(append, trees, [encode_growth(part) for part in _parts(growth)])
-        except BaseException as error:
-            entry.forget()  # it may hold what is not on disk
-            if isinstance(error, ReplayMismatch):
-                raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
-            raise
+        except ReplayMismatch as error:
+            raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
         return len(growth)
 
     def _entry(self, module_sha256: str) -> _OpenTree:
