@@ -26,7 +26,7 @@ from mlgo.jit.outcome import (
     Outcome,
     parse_metrics,
 )
-from mlgo.jit.process import DECISIONS, FEATURE_NAMES, HOOK, METRICS, SuperPmi
+from mlgo.jit.process import DECISIONS, FEATURE_NAMES, HOOK, LIMITS, METRICS, SuperPmi
 
 _log = logging.getLogger(__name__)
 
@@ -85,14 +85,7 @@ class SuperPmiSpec(SuperPmi):
             command, jit = command or (str(superpmi),), jit or str(default)
         if not command or jit is None:
             raise ConfigError("cse.superpmi: name core_root, a folder with superpmi and the JIT, or command and jit")
-        return SuperPmiSpec(
-            command,
-            Path(jit),
-            collection,
-            request_timeout_s=settings.request_timeout_s,
-            startup_timeout_s=settings.startup_timeout_s,
-            max_restarts=settings.max_restarts,
-        )
+        return SuperPmiSpec(command, Path(jit), collection, **settings.model_dump(include=LIMITS))
 
     def open(self) -> SuperPmiClient:
         """Start SuperPMI at the first compile."""

@@ -15,6 +15,7 @@ from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
 from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import CompiledUnit, Failed
+from mlgo.jit.process import LIMITS, SuperPmi
 from mlgo.jit.state import RECORD, Choice, Observer, columns_for, skip_reason
 
 
@@ -300,9 +301,7 @@ _DEFAULTS: dict[str, Any] = {
     "collection": None,
     "command": [],
     "jit": None,
-    "request_timeout_s": 60.0,
-    "startup_timeout_s": 300.0,
-    "max_restarts": 3,
+    **{name: getattr(SuperPmi, name) for name in LIMITS},
 }
 _SAMPLE = {"max_methods": 1, "validation_share": 0.0, "test_share": 0.0}
 """Of no use here: an environment is given its units."""

@@ -18,6 +18,9 @@ DECISIONS, FEATURE_NAMES = "JitRLHookCSEDecisions", "JitRLHookEmitFeatureNames"
 RESERVED = frozenset({METRICS, HOOK, DECISIONS, FEATURE_NAMES})
 """Options that requests set themselves (src/coreclr/jit/jitconfigvalues.h)."""
 
+LIMITS = {"request_timeout_s", "startup_timeout_s", "max_restarts"}
+"""Attributes of a `SuperPmi` that have the same names in the configuration."""
+
 _MAX_INDEX = (1 << 31) - 1
 _MAX_REQUEST_BYTES = 2046
 """With its line feed and the final zero it fits SuperPMI's buffer of 2,048 bytes."""

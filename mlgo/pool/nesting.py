@@ -160,12 +160,7 @@ class NestingWorker:
             await self.release(hosted.worker_id)
 
     async def submit(
-        self,
-        experiment: str,
-        worker_id: str,
-        tickets: Collection[int],
-        message: bytes,
-        deadline_s: float | None = None,
+        self, experiment: str, worker_id: str, tickets: Collection[int], message: bytes, deadline_s: float | None = None
     ) -> bytes:
         """Have a worker, which is hosted from now on, do a message; gives `mlgo.pool.worker.Answer`, pickled."""
         if worker_id not in self._hosted:

@@ -182,9 +182,6 @@ class TreeKey:
         return content_hash(asdict(self))
 
 
-_Append = Callable[[Sequence[bytes]], None]
-
-
 class _OpenTree(RecordFile):
     """The trees of a module, as far as its file was read."""
 
@@ -193,11 +190,6 @@ class _OpenTree(RecordFile):
     def __init__(self, path: Path, key: TreeKey) -> None:
         super().__init__(path, asdict(key))
         self.trees: ModuleTrees | None = None
-
-    def write(self, append: _Append, trees: ModuleTrees, new: list[bytes]) -> None:
-        """Append payloads; the first ones of a file come after its beginning."""
-        append(new if self.trees is not None else [encode_beginning(trees.header, trees.contexts), *new])
-        self.trees = trees
 
     def trees_for(self, header: Header, contexts: Sequence[str]) -> ModuleTrees:
         """Those of the file, or empty ones."""
@@ -309,7 +301,9 @@ class ReplayStore:
                 is_full = trees.whole is None and trees.num_bytes >= _MOST_FUNCTIONS_BYTES
                 growth = trees.take_in(visits, grow=not is_full)
                 if growth:
-                    entry.write(append, trees, [encode_growth(part) for part in _parts(growth)])
+                    beginning = [encode_beginning(header, contexts)] if entry.trees is None else []
+                    append([*beginning, *map(encode_growth, _parts(growth))])
+                    entry.trees = trees
         except ReplayMismatch as error:
             raise ReplayMismatch(f"module {module_sha256[:16]}: {error}") from error
         return len(growth)
