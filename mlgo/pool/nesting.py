@@ -142,12 +142,11 @@ class NestingWorker:
 
     async def in_order(self, experiment: str, number: int, method: str, *args: Any) -> Any:
         """Do what an experiment asks for in the order of its asking: Ray may deliver calls in any order."""
-        if (asking := self._experiments.get(experiment)) is None:
-            raise WorkerReleased("all workers of this experiment have been released")
-        if number != asking.next_number:
+        asking = self._experiments.get(experiment)
+        if asking is not None and number != asking.next_number:
             await asking.early.setdefault(number, asyncio.Event()).wait()
-            if experiment not in self._experiments:
-                raise WorkerReleased("all workers of this experiment have been released")
+        if asking is None or experiment not in self._experiments:
+            raise WorkerReleased("all workers of this experiment have been released")
         asking.next_number += 1
         if (following := asking.early.pop(asking.next_number, None)) is not None:
             following.set()
