@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.files import read_json, write_json
-from mlgo.errors import SuperPmiError
+from mlgo.errors import MetricsError, SuperPmiError
 from mlgo.jit.client import describe_exit
 from mlgo.jit.outcome import MethodMetrics
 from mlgo.jit.process import request
@@ -230,9 +230,11 @@ def test_case_13_and_17_a_fault_that_does_not_come_again(double, faults, num_sta
 
 
 def test_case_13_a_line_without_end(double):
-    target = double(faults=[[1, 1, "say", "x" * 3_000_000]])
+    target = double(faults=[[1, 0, "say", "x" * 3_000_000]])
     with target.client(max_restarts=0) as client:
         assert client.compile(1, ()).kind == "protocol_error"
+    with target.batch() as run, pytest.raises(MetricsError, match="a line of more than"):
+        next(run)
 
 
 @pytest.mark.parametrize(
