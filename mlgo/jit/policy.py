@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +162,8 @@ def sampled(
     compiler: ChoiceCompiler, unit: str, policy: ChoicePolicy, num_episodes: int, seed: int, names: Sequence[str | int]
 ) -> list[ChoiceEpisode]:
     """Episodes with actions drawn with a policy's probabilities."""
-
-    def drawing(number: int) -> Decide:
-        rng = generator(seed, *names, unit, number)
-        return lambda choice: policy.draw(choice, rng)
-
-    return [play(compiler, policy, unit, drawing(number)) for number in range(num_episodes)]
+    rngs = (generator(seed, *names, unit, number) for number in range(num_episodes))
+    return [play(compiler, policy, unit, partial(policy.draw, rng=rng)) for rng in rngs]
 
 
 def demonstrated(
@@ -179,14 +176,11 @@ def demonstrated(
 ) -> list[ChoiceEpisode]:
     """Episodes in which the choice given for a unit is made, in random orders, and then stopped."""
 
-    def following(order: Decisions) -> Decide:
-        def decide(choice: Choice) -> int:
-            free = choice.can_apply()
-            left = (position for position in order if position < len(free) and free[position])
-            return next(left, policy.observer.max_candidates)
-
-        return decide
+    def follow(order: Decisions, choice: Choice) -> int:
+        free = choice.can_apply()
+        left = (position for position in order if position < len(free) and free[position])
+        return next(left, policy.observer.max_candidates)
 
     rng = generator(seed, "cse", "orders", unit)
     drawn = [tuple(rng.permutation(choices[unit]).tolist()) for _ in range(num_orders)]
-    return [play(compiler, policy, unit, following(order)) for order in dict.fromkeys(drawn)]
+    return [play(compiler, policy, unit, partial(follow, order)) for order in dict.fromkeys(drawn)]
