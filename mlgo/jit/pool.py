@@ -11,6 +11,7 @@ from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import ConfigError
 from mlgo.jit import JIT_CSE
 from mlgo.jit.cache import CachedCompiler, CompileCache
+from mlgo.jit.client import SuperPmiClient
 from mlgo.jit.compiler import ChoiceCompiler, SuperPmiSpec, compile_each
 from mlgo.jit.outcome import Decisions, Failed, Outcome, Outcomes
 from mlgo.pool import Hint, Pool, WorkerLost, open_pool
@@ -57,15 +58,14 @@ class OpenCompiler:
 
     def __call__(self) -> Callable[[_Order], _Delivery]:
         """Open the compiler."""
-        compiler = self.spec.open()
+        return partial(_deliver, self.spec.open())
 
-        def handle(order: _Order) -> _Delivery:
-            compiler.forget()  # so that results do not depend on earlier orders
-            cached = CachedCompiler(compiler, {order.unit: order.known})
-            result = order.work(cached, order.unit)
-            return _Delivery(result, cached.learned, cached.num_asked, cached.num_compiled)
 
-        return handle
+def _deliver(compiler: SuperPmiClient, order: _Order) -> _Delivery:
+    compiler.forget()  # so that results do not depend on earlier orders
+    cached = CachedCompiler(compiler, {order.unit: order.known})
+    result = order.work(cached, order.unit)
+    return _Delivery(result, cached.learned, cached.num_asked, cached.num_compiled)
 
 
 class ChoicePool(Closing):
