@@ -52,7 +52,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
     if not taken:
         message = f"none of {len(found)} units is eligible"
         raise CorpusError(f"{message}; lower cse.min_viable or raise cse.max_candidates")
-    sides = split_units({one.name: one.num_viable for one in taken}, settings, seed)
+    sides = split_units({one.name: one.none.candidates.num_viable for one in taken}, settings, seed)
     skipped |= {one.name: "sampled: cse.superpmi.max_methods" for one in eligible if one.name not in sides}
     pool.store({one.name: {(): one.none, None: one.heuristic} for one in taken})
     compiles = [
@@ -85,7 +85,7 @@ def _unit_row(one: FoundUnit, split: str, skip_reason: str) -> dict[str, Any]:
         "body_sha256": one.body_sha256,
         "batch": "",
         "num_candidates": len(one.none.candidates),
-        "num_viable": one.num_viable,
+        "num_viable": one.none.candidates.num_viable,
         "skip_reason": skip_reason,
     }
 

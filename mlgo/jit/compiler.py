@@ -59,11 +59,6 @@ class FoundUnit:
     heuristic: Outcome
 
     @property
-    def num_viable(self) -> int:
-        """Candidates that can be applied."""
-        return int(self.none.candidates.viable.sum())
-
-    @property
     def body_sha256(self) -> str:
         """Methods with the same candidates, feature for feature, are taken for the same code."""
         candidates = self.none.candidates

@@ -50,6 +50,10 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.viable)
 
+    @property
+    def num_viable(self) -> int:
+        return int(self.viable.sum())
+
 
 @dataclass(frozen=True)
 class CompiledUnit:

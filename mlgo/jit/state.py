@@ -135,7 +135,7 @@ class Choice:
 
     def record(self) -> np.ndarray:
         """The unit as a whole, float32 [len(RECORD)] within 0 and 1; see `RECORD`."""
-        shares = np.array([len(self.candidates), self.candidates.viable.sum(), len(self.chosen)]) / _MOST_CANDIDATES
+        shares = np.array([len(self.candidates), self.candidates.num_viable, len(self.chosen)]) / _MOST_CANDIDATES
         sizes = [
             np.log1p(self.none.score) / np.log1p(_SCORE_CAP),
             np.log1p(self.none.code_bytes) / np.log1p(_BYTES_CAP),
@@ -203,5 +203,5 @@ def skip_reason(none: Outcome, heuristic: Outcome, min_viable: int, max_candidat
     assert isinstance(none, CompiledUnit)
     if len(none.candidates) > max_candidates:
         return f"too many candidates: {len(none.candidates)}"
-    num_viable = int(none.candidates.viable.sum())
-    return f"too few viable candidates: {num_viable}" if num_viable < min_viable else ""
+    few = none.candidates.num_viable < min_viable
+    return f"too few viable candidates: {none.candidates.num_viable}" if few else ""
