@@ -16,7 +16,7 @@ from mlgo.base.registry import LEARNERS
 from mlgo.cli.program import run_program, settings_of, stage_parser, workers_of
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train
-from mlgo.learn.progress import Limits
+from mlgo.learn.progress import read_limits
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
             where=workers_of(settings),
             start=args.start,
             languages=args.languages,
-            limits=Limits.read(args.limits, args.seed) if args.limits else Limits(),
+            limits=read_limits(args.limits, args.seed) if args.limits else {},
             started=started,
         )
     )

@@ -23,7 +23,7 @@ from mlgo.learn.base import SampledCompile, State, Trained
 from mlgo.learn.checkpoint import BackgroundSaver, checkpoint_path, load_state, save_state
 from mlgo.learn.cloning import BCConfig
 from mlgo.learn.cost import PREFIXES, CompileCounts, TrainingCost, recorded_cost
-from mlgo.learn.progress import Limits, TrainingProgress, write_history
+from mlgo.learn.progress import TrainingProgress, missed_limit, write_history
 from mlgo.objects.measures import FAILED_REWARD
 
 _QUARANTINE_AFTER = 10
@@ -40,7 +40,7 @@ class TrainOrder:
         work: folder for what is neither in Git nor in DVC.
         workers: processes that compile, unless ``where``, section ``workers``, says.
         languages: learn from modules in these alone.
-        limits: rewards that it must reach, or it ends early: of a trial in a study.
+        limits: rewards that it must reach by some steps, or it ends early: of a trial in a study.
         started: ``time.monotonic()`` from which on the training's time counts.
     """
 
@@ -54,7 +54,7 @@ class TrainOrder:
     where: WorkersConfig
     start: Path | None = None
     languages: Sequence[str] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: Mapping[int, float] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
 
@@ -301,7 +301,7 @@ class TrainContext(ABC, Generic[Instance]):
 
     def _end_if_pruned(self, history: Sequence[Mapping[str, Any]]) -> None:
         """End a trial whose rewards stay below its limits; it leaves its history up to there."""
-        if (missed := self.order.limits.missed(history, self._total)) is not None:
+        if (missed := missed_limit(self.order.limits, history, self._total)) is not None:
             step, reason = missed
             write_history(self.order.output / "history.csv", history[: step + 1])
             raise TrialPruned(reason)

@@ -5,7 +5,6 @@ import io
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -83,37 +82,32 @@ class TrainingProgress(Closing):
         self._writer.close()
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the best validation reward so far must reach.
+def read_limits(path: Path, seed: int) -> dict[int, float]:
+    """Read what the best validation reward so far must reach, by step (generation, iteration, round).
 
-    Attributes:
-        least: by step (generation, iteration, round); steps that are not there have no limit.
+    From the file of a batch of trials, see `mlgo.research.study`; steps that are not there have no limit.
     """
+    record = read_json(path)
+    try:
+        return {int(step): float(reward) for step, reward in record["limits"].get(str(seed), {}).items()}
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ArtifactError(f"{path} is no batch of trials ({error}); delete it and run: make sweep") from error
 
-    least: Mapping[int, float] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, path: Path, seed: int) -> "Limits":
-        """Read the limits for a seed from the file of a batch of trials, see `mlgo.research.study`."""
-        record = read_json(path)
-        try:
-            return cls({int(step): float(reward) for step, reward in record["limits"].get(str(seed), {}).items()})
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ArtifactError(f"{path} is no batch of trials ({error}); delete it and run: make sweep") from error
+def missed_limit(
+    limits: Mapping[int, float], history: Sequence[Mapping[str, Any]], total: int
+) -> tuple[int, str] | None:
+    """The first step at which a training, by its records from step 0 on, has missed its limit, and why in words.
 
-    def missed(self, history: Sequence[Mapping[str, Any]], total: int) -> tuple[int, str] | None:
-        """The first step at which a training, by its records from step 0 on, has missed its limit, and why in words.
-
-        None if there is none. The last step has no limit: a training that is done costs nothing more.
-        """
-        best = float("-inf")
-        for step, record in enumerate(history[:total]):
-            if "validation_reward" in record:
-                best = max(best, record["validation_reward"])
-                if best < self.least.get(step, float("-inf")):
-                    return step, (
-                        f"pruned after step {step}: its best validation reward is {100 * best:+.3f} %, earlier trials "
-                        f"had {100 * self.least[step]:+.3f} % there"
-                    )
-        return None
+    None if there is none. The last step has no limit: a training that is done costs nothing more.
+    """
+    best = float("-inf")
+    for step, record in enumerate(history[:total]):
+        if "validation_reward" in record:
+            best = max(best, record["validation_reward"])
+            if best < limits.get(step, float("-inf")):
+                return step, (
+                    f"pruned after step {step}: its best validation reward is {100 * best:+.3f} %, earlier trials had "
+                    f"{100 * limits[step]:+.3f} % there"
+                )
+    return None

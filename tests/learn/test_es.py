@@ -98,12 +98,6 @@ def test_the_start_is_returned_when_nothing_is_better():
     assert state.best.tolist() == [0.0] * 5
 
 
-def test_the_last_generation_is_always_validated():
-    state = run(config=configured(generations=6))
-    validated = [record["generation"] for record in state.history if "validation_reward" in record]
-    assert validated == [0, 4, 6]
-
-
 def test_the_history_counts_compiles():
     # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
     state = run(validate=lambda weights: np.repeat(validate(weights), 5), config=configured(generations=6))

@@ -6,7 +6,7 @@ import pytest
 
 from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, TrialPruned
-from mlgo.learn.progress import Limits
+from mlgo.learn.progress import missed_limit, read_limits
 from tests.learn.toys import es_context
 
 HISTORY = [{"validation_reward": -0.5}, {}, {"validation_reward": -0.2}, {"validation_reward": -0.4}]
@@ -24,23 +24,23 @@ HISTORY = [{"validation_reward": -0.5}, {}, {"validation_reward": -0.2}, {"valid
     ],
 )
 def test_the_first_limit_that_is_missed(least, total, missed):
-    found = Limits(least).missed(HISTORY, total)
+    found = missed_limit(least, HISTORY, total)
     assert (found and found[0]) == missed
 
 
 def test_limits_are_read_for_a_seed(tmp_path):
     write_json(tmp_path / "batch-0.json", {"trials": [], "limits": {3: {1: -0.25}}})
-    assert Limits.read(tmp_path / "batch-0.json", 3) == Limits({1: -0.25})
-    assert Limits.read(tmp_path / "batch-0.json", 4) == Limits()
+    assert read_limits(tmp_path / "batch-0.json", 3) == {1: -0.25}
+    assert read_limits(tmp_path / "batch-0.json", 4) == {}
     (tmp_path / "batch-0.json").write_text("[]")
     with pytest.raises(ArtifactError, match="is no batch of trials"):
-        Limits.read(tmp_path / "batch-0.json", 3)
+        read_limits(tmp_path / "batch-0.json", 3)
 
 
 def limited(folder, least):
     """Evolution strategies that must reach rewards; train as before where they were stopped."""
     context = es_context(folder)
-    context.order = replace(context.order, limits=Limits(least))
+    context.order = replace(context.order, limits=least)
     context.write(context.order.learner.train(context))
     return context.order.output
 

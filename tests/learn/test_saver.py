@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
-from functools import partial
 
 import pytest
 
@@ -199,10 +198,3 @@ def test_a_program_that_is_ended_writes_the_rest_and_ends(tmp_path, number, stat
         child.send_signal(number)
         assert child.wait(WITHIN_S) == status
     assert len(list(tmp_path.iterdir())) == 50
-
-
-def test_what_is_written_is_what_was_queued(tmp_path):
-    with BackgroundSaver() as saver:
-        for text in ("one", "two"):
-            saver.save(tmp_path / "same", partial(write_text, text=text))
-    assert (tmp_path / "same").read_text() == "two"
