@@ -131,7 +131,8 @@ class ToyModules(ModuleContext):
     def __init__(self, order: TrainOrder) -> None:
         super().__init__(order)
         self.host = ToyHost()
-        self.toolchain = SimpleNamespace(name="toy", sha256="0" * 64, target="toy")
+        origin = {"compiler": "toy", "compiler_sha256": "0" * 64, "target": "toy"}
+        self.toolchain = SimpleNamespace(name="toy", provenance=origin)
 
     @property
     def start(self) -> Policy:
