@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.corpus.build import ir_of
 from mlgo.corpus.functions import SKETCH, Function, Reader, hash_functions, sketches
 
 MODULE = b"""; ModuleID = 'a.bc'
@@ -93,12 +94,8 @@ int entry(int x) { struct pair p = {x, CONSTANT}; static const char *t[] = {"u",
 
 
 @pytest.fixture
-def hashes(bitcode, front_end, tmp_path):
-    def go(text: str, language: str = "c"):
-        front_end.print_ir(bitcode(text, language), tmp_path / "m.ll")
-        return hash_functions((tmp_path / "m.ll").read_bytes())
-
-    return go
+def hashes(bitcode, front_end):
+    return lambda text, language="c": hash_functions(ir_of(front_end, bitcode(text, language)))
 
 
 def test_the_same_function_in_two_real_modules(hashes):
