@@ -94,11 +94,7 @@ def problems_of_corpus(
 
 
 def choose_settings(
-    task: Task,
-    baseline: Path | None,
-    settings: CompileConfig | None,
-    objective: str | None,
-    optimization: str | None,
+    task: Task, baseline: Path | None, settings: CompileConfig | None, objective: str | None, optimization: str | None
 ) -> CompileConfig:
     """How modules are compiled: as ``settings`` say, else as a baseline was measured, else by default.
 
