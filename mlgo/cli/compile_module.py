@@ -191,7 +191,13 @@ def run_episode(args: argparse.Namespace) -> int:
     task = get_task(episode.task)
     toolchain = find_toolchain(read_config(args).toolchain, episode.target)
     check_compiler(toolchain, episode)
-    advisor = _logged_policy(args.policy, episode, toolchain) if args.policy else None
+    advisor = None
+    if args.policy:  # which must be the logged one
+        advisor = parse_policy(args.policy, task, toolchain, episode.module)
+        name, sha256 = policy_identity(args.policy)
+        if sha256 != episode.policy_sha256 or (not sha256 and name != episode.policy):
+            weights = " with other weights" if sha256 and name == episode.policy else ""
+            raise PolicyError(f"the episode was logged under policy {episode.policy}{weights}, not {args.policy}")
     with scratch_directory() as folder:
         bitcode = find_logged_bitcode(episode, args.corpus, folder)
         difference, result = replay_episode(toolchain, episode, bitcode, advisor, args.output)
@@ -212,13 +218,3 @@ def run_episode(args: argparse.Namespace) -> int:
     lines = (f"{name:<20} {'-' if value in (None, '') else value}" for name, value in record.items())
     say(args, record, "\n".join(lines))
     return 1 if difference else 0
-
-
-def _logged_policy(text: str, episode: LoggedEpisode, toolchain: Toolchain) -> Advisor:
-    """The advisor that ``--policy`` names, which must be the logged one."""
-    advisor = parse_policy(text, get_task(episode.task), toolchain, episode.module)
-    name, sha256 = policy_identity(text)
-    if sha256 != episode.policy_sha256 or (not sha256 and name != episode.policy):
-        weights = " with other weights" if sha256 and name == episode.policy else ""
-        raise PolicyError(f"the episode was logged under policy {episode.policy}{weights}, not {text}")
-    return advisor
