@@ -61,12 +61,9 @@ def test_a_finished_policy_on_the_corpus_has_the_figures_of_the_run(finished):
     rows = read_table(finished.root / "data/evaluation/results.parquet", RESULTS).to_pylist()
     before = {(row["project"], row["module"]): row for row in rows if row["policy"] == "es" and row["split"] == "test"}
     assert len(again) == len(before)
+    figures = itemgetter("text_bytes", "baseline_text_bytes", "num_inlined")
     for row in again:
-        one = before[row["project"], row["module"]]
-        assert (row["text_bytes"], row["baseline_text_bytes"], row["num_inlined"]) == (
-            *(one["text_bytes"], one["baseline_text_bytes"]),
-            one["num_inlined"],
-        )
+        assert figures(row) == figures(before[row["project"], row["module"]])
 
 
 def test_self_test_holds_for_the_samples(finished):
@@ -90,32 +87,23 @@ def test_exported_models_decide_as_the_policies(finished):
 
 
 def test_each_export_has_a_card_and_can_be_published(finished):
-    rows = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES).to_pylist()
+    filters = [("split", "==", "test"), ("folded", "==", False)]
+    rows = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES, filters=filters).to_pylist()
     for name in ("bc-s0", "es-s0", "marginal-s0"):
         card = json.loads((finished.root / f"data/export/{name}/card.json").read_text())
         splits = card["corpus"]["splits"]  # a clone has seen the trace alone, so its provenance names no corpus
         assert splits is None if name == "bc-s0" else sum(sum(one.values()) for one in splits.values()) == 24
         test, train = card["gains"]
         assert (test["split"], train["split"]) == ("test", "train")
-        sums = {
-            contender: sum(
-                row["total"]
-                for row in rows
-                if (row["contender"], row["split"], row["folded"]) == (contender, "test", False)
-            )
-            for contender in (name, "heuristic")
-        }
-        assert test["answers"][0]["gain"]["value"] == pytest.approx(1 - sums[name] / sums["heuristic"])
+        mine, heuristic = (sum(row["total"] for row in rows if row["contender"] == one) for one in (name, "heuristic"))
+        assert test["answers"][0]["gain"]["value"] == pytest.approx(1 - mine / heuristic)
         assert (test["answers"][0]["items"], train["answers"][0]["items"]) == ("programs", "modules")
         finished.succeed(
             "mlgo", "publish", f"data/policies/{name}", "--version", "0.1.0", "-o", f"data/work/{name}.tar.zst"
         )
         check = finished.run("mlgo", "publish", "--check", f"data/work/{name}.tar.zst", "--json")
-        forms = sum(
-            len(json.loads((finished.root / f"data/export/{name}/parity.json").read_text())[one]["files"])
-            for one in FORMS
-        )
-        assert json.loads(check.stdout)["policies"] == {name: forms + 5}
+        parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
+        assert json.loads(check.stdout)["policies"] == {name: sum(len(parity[one]["files"]) for one in FORMS) + 5}
 
 
 def test_second_run_has_nothing_to_do(finished):
