@@ -1,6 +1,7 @@
 """The command, run in a clone."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -59,9 +60,9 @@ def refuses(mlgo) -> Callable[..., str]:
     def run(*arguments: str | Path, **variables: str) -> str:
         done = mlgo(*arguments, **variables)
         assert (done.returncode, done.stdout) == (1, "")
-        (line,) = done.stderr.splitlines()
-        assert done.stderr == f"error: {line.removeprefix('error: ')}\n"
-        return line.removeprefix("error: ")
+        error = re.fullmatch("error: (.+)\n", done.stderr)
+        assert error, done.stderr
+        return error[1]
 
     return run
 
