@@ -48,10 +48,10 @@ $(VENV)/installed-import $(VENV)/installed-optuna $(VENV)/installed-ray $(VENV)/
 $(VENV)/installed-s3-test: $(VENV)/installed-s3
 
 test: setup  ## run the tests
-	$(PYTEST) -m "not slow and not pipeline"
+	$(PYTEST) -m "not slow" --ignore tests/pipeline
 
-test-pipeline: setup  ## run the tests that look at a finished run of the tiny preset
-	$(PYTEST) -m "pipeline and not slow" tests/pipeline
+test-pipeline: setup  ## run the tests of rules and stages, which run the tiny preset first
+	$(PYTEST) -m "not slow" tests/pipeline
 
 test-slow: setup  ## run the slow tests as well
 	$(PYTEST)

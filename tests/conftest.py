@@ -45,16 +45,10 @@ hypothesis_settings.load_profile("mlgo")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what waits for a costly fixture.
-
-    Tests that link programs are slow: on a fresh checkout zig builds its C library first, which takes a minute.
-    """
+    """Tests that link programs are slow: on a fresh checkout zig builds its C library first, which takes a minute."""
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "zig_cache" in fixtures:
+        if "zig_cache" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
-        if "finished" in fixtures:
-            item.add_marker(pytest.mark.pipeline)
 
 
 def pytest_collection_finish() -> None:

@@ -28,7 +28,13 @@ VARIABLES = (
 
 
 def in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int) -> Iterator[_Result]:
-    """Results for all items in their order, a few ahead of the one that is taken: so few are in memory at a time."""
+    """Results for all items in their order, a few ahead of the one that is taken: so few are in memory at a time.
+
+    An error of ``function`` is raised in the place of its result; calls that have begun are waited for.
+
+    Args:
+        num_threads: calls at a time, 1 or greater.
+    """
     from concurrent.futures import ThreadPoolExecutor  # here, since programs that only limit threads start without it
 
     rest = iter(items)

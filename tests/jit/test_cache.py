@@ -74,6 +74,7 @@ def test_an_environment_compiles_by_the_pool_and_later_ones_nothing(tmp_path):
     assert [compiled for _, _, compiled in figures] == [2 * 3 + 2, 0]  # baselines, and a choice of u0 and of u1
 
 
+@pytest.mark.slow
 def test_a_training_of_another_library_compiles_nothing_that_is_known(tmp_path):
     pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
     from mlgo.learn.maskable_ppo import train_maskable_ppo

@@ -91,6 +91,7 @@ def test_a_node_that_dies_loses_nothing(cluster, two_nodes):
         assert pool.num_lost >= 1
 
 
+@pytest.mark.slow
 def test_an_actor_hosts_many_workers(cluster, two_nodes):
     ray = connect(cluster.address, "send")
 
@@ -166,6 +167,7 @@ def test_relative_paths_are_those_of_the_driver(cluster, two_nodes, tmp_path, mo
             list(pool.map(["words"]))
 
 
+@pytest.mark.slow
 def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
     import ray
 
