@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 from mlgo.base.config import CompilerWheel
-from mlgo.base.files import write_folder
+from mlgo.base.files import write_atomically
 from mlgo.base.packages import Package, fetch_package
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import ToolchainError
@@ -49,7 +49,7 @@ def unpack_compiler(wheel: Path, binary: Path) -> None:
         except (zipfile.BadZipFile, FileNotFoundError) as error:
             raise ToolchainError(f"{wheel.name} is not a wheel of ziglang ({error}); check what pins it") from error
 
-    write_folder(binary.parents[1], extract)
+    write_atomically(binary.parents[1], extract, is_folder=True)
 
 
 if __name__ == "__main__":

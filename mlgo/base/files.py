@@ -83,17 +83,9 @@ def write_bytes(path: Path, data: bytes) -> None:
     write_atomically(path, lambda temporary: temporary.write_bytes(data))
 
 
-def write_atomically(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, then rename it into place."""
-    _fill(Draft(path), write)
-
-
-def write_folder(folder: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a temporary folder beside ``folder``, then rename it; raises as `write_atomically`."""
-    _fill(Draft(folder, is_folder=True), write)
-
-
-def _fill(draft: "Draft", write: Callable[[Path], object]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], object], *, is_folder: bool = False) -> None:
+    """Let ``write`` fill a temporary file or folder beside ``path``, then rename it into place."""
+    draft = Draft(path, is_folder=is_folder)
     with draft.filling():
         write(draft.path)
     draft.place()
@@ -174,12 +166,11 @@ class Draft:
         except OSError as error:
             with contextlib.suppress(OSError):
                 self.discard()
-            path = self._target
             if error.errno == errno.ENOSPC:
                 raise ArtifactError(
-                    f"no space left on the device while writing {path}; free some and run again"
+                    f"no space left on the device while writing {self._target}; free some and run again"
                 ) from error
-            raise ArtifactError(f"cannot write {path}: {error.strerror or error}") from error
+            raise ArtifactError(f"cannot write {self._target}: {error.strerror or error}") from error
         except BaseException:
             self.discard()
             raise

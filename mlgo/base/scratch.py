@@ -49,17 +49,13 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
     removed, deadline = 0, time.monotonic() + _CHILD_EXECS_WITHIN_S
     while True:
         with locked(_parent() / _LOCK_NAME):
-            removed += _sweep()
+            abandoned = [folder for folder in _parent().iterdir() if folder.is_dir() and _is_abandoned(folder)]
+            for folder in abandoned:
+                shutil.rmtree(folder, ignore_errors=True)
+        removed += len(abandoned)
         if time.monotonic() > deadline or not any(list(_parent().glob(f"{pid}-*")) for pid in dead):
             return removed
         time.sleep(0.01)
-
-
-def _sweep() -> int:
-    abandoned = [folder for folder in _parent().iterdir() if folder.is_dir() and _is_abandoned(folder)]
-    for folder in abandoned:
-        shutil.rmtree(folder, ignore_errors=True)
-    return len(abandoned)
 
 
 def _is_abandoned(folder: Path) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.files import write_folder
+from mlgo.base.files import write_atomically
 from mlgo.base.names import PolicyName
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, say
 from mlgo.deploy.import_model import check_importable, compare_answers, convert_apart, policy_of
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     header = probe_channel(toolchain, task, config.compile)
     policy.respond_to(header)
     found = compare_answers(policy, converted)
-    write_folder(args.output, lambda folder: save_imported(policy, folder))
+    write_atomically(args.output, lambda folder: save_imported(policy, folder), is_folder=True)
     offered = [spec.name for spec in header.features if spec.name not in task.default_features]
     unused = [name for name in offered if name not in policy.features]
     record = {

@@ -170,7 +170,9 @@ class _LinkSteps:
 
     def whole(self, policy: Policy, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
-        merged, path, plain = self._merged(), self._folder / "advised.o", self._folder / "plain.o"
+        merged, path, plain = (self._folder / name for name in ("merged.bc", "advised.o", "plain.o"))
+        take_merged(self._lld("merged", self._wanted.inputs, MERGING), merged)
+        merged.write_bytes(with_options(merged.read_bytes(), _CODE))
         task, settings = get_task(policy.task), self._settings
         asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
         advised = self._with_object(path)
@@ -187,13 +189,6 @@ class _LinkSteps:
         if outcome["outcome"] != "advised":
             raise CompilerExit(f"lld was not advised: {outcome['reason']}")
         return outcome["questions"], advised, self._lld("plain", self._wanted.inputs, ONE_JOB) if guard else None
-
-    def _merged(self) -> Path:
-        """All bitcode that the link takes, as one module."""
-        merged = self._folder / "merged.bc"
-        take_merged(self._lld("merged", self._wanted.inputs, MERGING), merged)
-        merged.write_bytes(with_options(merged.read_bytes(), _CODE))
-        return merged
 
     def _with_object(self, compiled: Path) -> Path:
         """Link with an object in place of all bitcode."""

@@ -206,7 +206,6 @@ def _read(path: Path) -> _File | None:
     with _naming_file(path):
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-        contents: list[bytes] = []
         if magic in (MAGIC, THIN_MAGIC):
             members, data = list(read_members(path)), path.read_bytes()
             contents = [data[one.offset : one.offset + one.size] for one in members]

@@ -440,8 +440,7 @@ class Categorical(Masked):
         features = scaling(observation.values, xp)
         num_actions = features.shape[-2]
         last = (np.arange(num_actions) == num_actions - 1).astype(np.float32)[:, None]
-        apart = [features, features * last, xp.broadcast_to(last, (*features.shape[:-1], 1))]
-        return xp.concatenate(apart, axis=-1)
+        return xp.concatenate([features, features * last, xp.broadcast_to(last, (*features.shape[:-1], 1))], axis=-1)
 
     def demonstrations(
         self, observation: Observation, scaling: Scaling, actions: np.ndarray
@@ -484,9 +483,6 @@ class Subset(Masked):
     def sample(self, logits: np.ndarray, rng: np.random.Generator) -> int:
         """An action drawn with the probabilities ``softmax(logits)``, [num_actions], by adding Gumbel noise."""
         return int((logits.astype(np.float64) + rng.gumbel(size=len(logits))).argmax())
-
-
-_ONE = np.float32(1.0)
 
 
 @dataclass(frozen=True)
@@ -564,7 +560,7 @@ class Scalar(ActionSpace):
         LLVM drops what is behind the decimal point. So logits between -3 and 3 are told apart if they differ by 2e-6,
         and at 20 if they differ by 6e-5, where a sigmoid would have them all equal.
         """
-        return self._half + self._half * (logits / (_ONE + xp.abs(logits)))
+        return self._half + self._half * (logits / (np.float32(1.0) + xp.abs(logits)))
 
     def margin(self, logits: np.ndarray) -> np.ndarray:
         """0 for all logits [num]: every bit shows in the action."""

@@ -217,7 +217,7 @@ class Conversation:
         for descriptor in (channel.out_fd, child.stderr_fd, child.pidfd):
             poller.register(descriptor, select.POLLIN)
         while True:
-            self._answer_ahead()
+            self._known.unsent = self._channel.answer_ahead(self._known.unsent)
             if self._known.num_awaited:
                 time.sleep(min(self._known.num_awaited, self._pipe_holds) * _KNOWN_QUESTION_S)
             left = min(self._heard + self._settings.answer_timeout_s, self._end) - time.monotonic()
@@ -246,10 +246,6 @@ class Conversation:
         if self._parser.pending_bytes:
             raise ProtocolError("the compiler ended in the middle of a message")
 
-    def _answer_ahead(self) -> None:
-        if self._known.unsent:
-            self._known.unsent = self._channel.answer_ahead(self._known.unsent)
-
     def _talk(self) -> None:
         """Answer questions as long as they keep coming and are not known."""
         poller = select.poll()
@@ -274,7 +270,7 @@ class Conversation:
                 self._enter(event.name)
             elif type(event) is Header:
                 self._begin(event)
-        self._answer_ahead()  # of a context that has just begun
+        self._known.unsent = self._channel.answer_ahead(self._known.unsent)  # of a context that has just begun
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
         return True
 

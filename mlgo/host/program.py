@@ -186,15 +186,14 @@ class _Run(NamedTuple):
 def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float) -> _Run:
     with scratch_directory() as directory:
         shutil.copy(program, directory / _PROGRAM)
-        counted = Child(
+        run = Child(
             [str(valgrind.binary), *_OPTIONS, *tool, f"./{_PROGRAM}"],
             cwd=directory,
             env={name: os.environ[name] for name in ("VALGRIND_LIB",) if name in os.environ},
             max_memory_bytes=_MAX_MEMORY_BYTES,
             stdout=directory / _OUTPUT,
             max_file_bytes=_MAX_OUTPUT_BYTES,
-        )
-        run = counted.finish(timeout_s)
+        ).finish(timeout_s)
         if run.returncode is None:
             raise ProgramTimeout(f"{program.name} did not end within {timeout_s:g} s")
         if run.returncode < 0:

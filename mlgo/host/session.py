@@ -294,14 +294,11 @@ class _Compilation:
             try:
                 spills = tuple(read_spill_costs(self.costs.read_bytes()))
             except FileNotFoundError:
-                message = "the compiler ended well but wrote no remarks, from which costs are read"
-                raise RemarkError(message) from None
-        compiled = Compiled(data, spills, num_copies, instructions)
-        scores = read_scores(compiled)
+                raise RemarkError("the compiler ended well but wrote no remarks, from which costs are read") from None
+        scores = read_scores(Compiled(data, spills, num_copies, instructions))
         if object_path := self.options.get("object_path"):
             write_bytes(object_path, data)
-        digest = hashlib.sha256(data).hexdigest()
-        return CompileResult(scores, digest, seconds, num_remarks=num_remarks, spills=spills)
+        return CompileResult(scores, hashlib.sha256(data).hexdigest(), seconds, num_remarks=num_remarks, spills=spills)
 
     def with_credit(self, result: CompileResult, calls: Path) -> CompileResult:
         """The same with functions of the decisions, where names of functions can be read, which are those of ELF."""
@@ -338,9 +335,8 @@ def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> 
         module = folder / "probe.ll"
         module.write_text(task.probe)
         try:
-            with_heuristic_feature = task.default is not None
             result = compile_under_advice(
-                toolchain, task, module, ConstantAdvisor(0), settings, with_heuristic_feature=with_heuristic_feature
+                toolchain, task, module, ConstantAdvisor(0), settings, with_heuristic_feature=task.default is not None
             )
         except CompileError as error:
             raise ToolchainError(

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mlgo.base.files import hash64, write_folder
+from mlgo.base.files import hash64, write_atomically
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 
@@ -33,7 +33,7 @@ def test_a_folder_appears_as_a_whole_and_replaces_an_earlier_one(tmp_path):
     left.mkdir()
     (left / "half").write_text("of a killed process")
     for name in ("old", "new"):
-        write_folder(target, lambda folder, name=name: (folder / name).write_text(name))
+        write_atomically(target, lambda folder, name=name: (folder / name).write_text(name), is_folder=True)
         assert [path.name for path in target.iterdir()] == [name]
 
     def broken(folder):
@@ -41,7 +41,7 @@ def test_a_folder_appears_as_a_whole_and_replaces_an_earlier_one(tmp_path):
         raise PolicyError("stop")
 
     with pytest.raises(PolicyError):
-        write_folder(target, broken)
+        write_atomically(target, broken, is_folder=True)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert [path.name for path in target.iterdir()] == ["new"]
 
@@ -51,10 +51,10 @@ def test_of_two_that_draft_one_folder_the_last_to_finish_stays_and_both_are_whol
 
     def outer(folder):
         (folder / "a").write_text("")
-        write_folder(target, lambda other: (other / "b").write_text(""))
+        write_atomically(target, lambda other: (other / "b").write_text(""), is_folder=True)
         assert [path.name for path in target.iterdir()] == ["b"]
 
-    write_folder(target, outer)
+    write_atomically(target, outer, is_folder=True)
     assert [path.name for path in target.iterdir()] == ["a"]
 
 

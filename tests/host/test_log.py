@@ -236,10 +236,6 @@ WRITERS = {
 }
 
 
-def written(event) -> bytes:
-    return WRITERS[type(event)](event)
-
-
 CONTEXTS = ["", "f", 'with "quotes"', "back\\slash", "_ZN3foo3barEv", "naïve", "a\nb"]
 
 
@@ -262,7 +258,7 @@ def logs(draw):
             size = header.score.num_bytes
             payload = draw(st.binary(min_size=size, max_size=size))
             events.append(Outcome(3, payload))
-    return events, b"".join(map(written, events))
+    return events, b"".join(WRITERS[type(event)](event) for event in events)
 
 
 @st.composite
@@ -285,7 +281,7 @@ def test_lines_of_any_valid_json_mean_the_same(log, data):
     events, _ = log
     stream, parser = b"", LogParser()
     for event in events:
-        line, _, rest = written(event).partition(b"\n")
+        line, _, rest = WRITERS[type(event)](event).partition(b"\n")
         stream += data.draw(loosely(line)) + rest
     cut = data.draw(st.integers(0, len(stream)))
     found = parser.feed(stream[:cut]) + parser.feed(stream[cut:])

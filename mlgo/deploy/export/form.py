@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import read_table
-from mlgo.base.files import write_folder
+from mlgo.base.files import write_atomically
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.base.types import TensorSpec
@@ -43,7 +43,7 @@ class Form(ABC):
             trace: recorded questions, at least their columns; has types and shapes of the inputs.
             folder: replaced.
         """
-        write_folder(folder, lambda draft: self.save(policy, trace, draft))
+        write_atomically(folder, lambda draft: self.save(policy, trace, draft), is_folder=True)
 
     @abstractmethod
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
@@ -228,8 +228,7 @@ def build_harness(task: Task, command: Sequence[str]) -> Iterator[Harness]:
 
 def run_tool(command: Sequence[str], cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
     """Run a compiler, a linker or a model to its end."""
-    tool = Child(command, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache"))
-    run = tool.finish(_TIMEOUT_S)
+    run = Child(command, cwd=cwd, env=env or zig_environment(shared_folder() / "zig-cache")).finish(_TIMEOUT_S)
     if run.returncode is None:
         raise CompileTimeout(f"no end within {_TIMEOUT_S:g} s")
     if run.returncode != 0:

@@ -66,12 +66,10 @@ UNITS_OF_SHARES = dict.fromkeys(
 """Shares of the largest column. Where one occupant lives in a hot loop all others are near 0: by the logarithm, a
 hundredth differs from a thousandth as much as from a tenth."""
 
-_NUM_VALUES = 20
-
 
 def _probe() -> str:
     """A function that keeps more values alive over a store than x86-64 or AArch64 have free registers for."""
-    values = range(_NUM_VALUES * 2)
+    values = range(40)
     loads = [f"  %p{i} = getelementptr i64, ptr %p, i64 {i}\n  %v{i} = load volatile i64, ptr %p{i}" for i in values]
     stores = [f"  store volatile i64 %v{i}, ptr %p{i}" for i in reversed(values)]
     return "define void @f(ptr %p) {\n" + "\n".join([*loads, *stores]) + "\n  ret void\n}\n"
