@@ -189,8 +189,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if self.render_mode == "ansi":
             return "\n".join([f"{self.problem.name}, {len(self._lines)} answers", *self._lines])
         if self.render_mode == "rgb_array":
-            answers, rewards = np.array(self._answers), np.array(self._rewards)
-            return draw_episode(self.problem.name, answers, rewards)
+            return draw_episode(self.problem.name, np.array(self._answers), np.array(self._rewards))
         return None
 
     def close(self) -> None:

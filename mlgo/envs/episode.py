@@ -114,8 +114,7 @@ def choose_settings(
         measured = {name: one for name, one in origin.get("compile", {}).items() if name in CompileConfig.model_fields}
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
-        values = DEFAULT_COMPILE.model_dump() | own | measured | asked
-        settings = parse_section(CompileConfig, values)
+        settings = parse_section(CompileConfig, DEFAULT_COMPILE.model_dump() | own | measured | asked)
     for name in ("optimization", "size_stop_factor"):  # they decide what a compile comes to; the others only bound it
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")

@@ -50,8 +50,7 @@ def enumerate_units(pool: ChoicePool, config: CseConfig, seed: int) -> Tables:
     eligible = [one for one in found if not skipped[one.name]]
     taken = sample(eligible, settings.max_methods, seed, "cse", "methods")
     if not taken:
-        message = f"none of {len(found)} units is eligible"
-        raise CorpusError(f"{message}; lower cse.min_viable or raise cse.max_candidates")
+        raise CorpusError(f"none of {len(found)} units is eligible; lower cse.min_viable or raise cse.max_candidates")
     sides = split_units({one.name: one.none.candidates.num_viable for one in taken}, settings, seed)
     skipped |= {one.name: "sampled: cse.superpmi.max_methods" for one in eligible if one.name not in sides}
     pool.store({one.name: {(): one.none, None: one.heuristic} for one in taken})

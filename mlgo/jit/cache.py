@@ -221,8 +221,7 @@ def _read_key(path: Path) -> Key | None:
 
 def choice_row(outcome: Outcome) -> dict[str, Any]:
     """Columns that all tables of compiles share; see `artifacts.CSE_COMPILES`."""
-    failed = isinstance(outcome, Failed)
-    values: tuple[Any, ...] = (None, None, [], None) if failed else figures(outcome)
+    values: tuple[Any, ...] = (None, None, [], None) if isinstance(outcome, Failed) else figures(outcome)
     failure = (outcome.kind, outcome.message) if isinstance(outcome, Failed) else ("", "")
     return dict(zip(CSE_COMPILES.names[2:], (*values, *failure), strict=True))
 

@@ -154,20 +154,17 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         """Begin with ``options["unit"]``, or with a unit drawn from the environment's generator; nothing is chosen."""
         super().reset(seed=seed)
         name = (options or {}).get("unit")
-        if name is not None:
-            if name not in self._units:
-                raise ConfigError(
-                    f"options['unit']: {name} is not among the {len(self._units)} units of this environment"
-                )
-            if reason := self._skip_reason(name):
-                raise ConfigError(f"options['unit']: {name} cannot be chosen for: {reason}")
-        else:
+        if name is None:
             name = self._draw()
+        elif name not in self._units:
+            raise ConfigError(f"options['unit']: {name} is not among the {len(self._units)} units of this environment")
+        elif reason := self._skip_reason(name):
+            raise ConfigError(f"options['unit']: {name} cannot be chosen for: {reason}")
         self._unit = name
         none, heuristic = compile_each(self._compiler, name)
         assert isinstance(none, CompiledUnit)
         assert isinstance(heuristic, CompiledUnit)
-        self._choice, self._heuristic = Choice.begin(none), heuristic
+        self._choice, self._heuristic = Choice(none, none), heuristic
         self._previous_score = none.score
         self._invalid, self._total, self._over = 0, 0.0, False
         self._scores, self._rewards = [none.score], [0.0]

@@ -63,11 +63,9 @@ def find_label(compiler: ChoiceCompiler, unit: str, max_exhaustive: int, max_tri
         return None
     search = _Search(compiler, unit, none, heuristic)
     if len(search.viable) <= max_exhaustive:
-        exhaustive = search.try_all()
-    else:
-        search.climb(max_trials, generator(seed, "cse", "label", unit))
-        exhaustive = False
-    return search.label(exhaustive)
+        return search.label(exhaustive=search.try_all())
+    search.climb(max_trials, generator(seed, "cse", "label", unit))
+    return search.label(exhaustive=False)
 
 
 class _Search:
@@ -79,7 +77,7 @@ class _Search:
         self._scores: dict[Decisions, float] = {(): none.score}
         self._best, self._num_failed = none, 0
 
-    def label(self, exhaustive: bool) -> Label:
+    def label(self, *, exhaustive: bool) -> Label:
         """The best of all."""
         best, heuristic = self._best, self._heuristic
         if isinstance(heuristic, CompiledUnit) and heuristic.score < best.score:

@@ -152,9 +152,8 @@ class MethodMetrics:
         values = np.array(self.candidates, np.int64).reshape(shape)
         viable = values[:, names.index(VIABLE)] != 0 if VIABLE in names else np.zeros(len(values), bool)
         requested = self.requested if decisions is None else decisions
-        return CompiledUnit(
-            self.perf_score, self.code_bytes, requested, self.num_cse, Candidates(names, values, viable)
-        )
+        candidates = Candidates(names, values, viable)
+        return CompiledUnit(self.perf_score, self.code_bytes, requested, self.num_cse, candidates)
 
 
 def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:

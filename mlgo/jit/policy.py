@@ -127,7 +127,7 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
     none = compiler.outcome(unit, ())
     if isinstance(none, Failed):
         return _episode(policy, inputs, actions, none)
-    choice = Choice.begin(none)
+    choice = Choice(none, none)
     while policy.observer.can_go_on(choice):
         action = decide(choice)
         inputs.append(_seen(policy, choice))

@@ -113,11 +113,6 @@ class Choice:
     latest: CompiledUnit
     chosen: Decisions = ()
 
-    @staticmethod
-    def begin(none: CompiledUnit) -> "Choice":
-        """Nothing is chosen."""
-        return Choice(none, none)
-
     def choosing(self, position: int) -> "Choice":
         """The same with one more candidate."""
         return replace(self, chosen=(*self.chosen, position))

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -114,9 +113,7 @@ class BackgroundSaver:
         self._executor = ThreadPoolExecutor(1, "saver", signal.pthread_sigmask, (signal.SIG_BLOCK, HELD_BACK))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         executor, self._executor = self._executor, None
         assert executor is not None
         self._allowed.set()  # for good: the thread ends by itself, even if waiting for it is interrupted

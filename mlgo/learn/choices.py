@@ -72,8 +72,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return units if most is None else sample(units, most, self.seed, "cse", "validation")
 
     def fresh(self, hidden: Sequence[int]) -> ChoicePolicy:
-        rng = generator(self.seed, "cse", "policy")
-        return ChoicePolicy.fresh(self.task, self.observer, list(hidden), rng)
+        return ChoicePolicy.fresh(self.task, self.observer, list(hidden), generator(self.seed, "cse", "policy"))
 
     def imitated(self, config: BCConfig) -> tuple[dict[str, Any], dict[str, Any]]:
         """Sections and hashes of what is imitated, for the provenance."""
@@ -86,8 +85,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         if self.cse.imitate == "heuristic":
             wanted = {unit.name: unit.heuristic_choice for unit in units}
         units = [unit for unit in units if unit.name in wanted]
-        orders = self.cse.orders
-        work = partial(demonstrated, policy=self.policy, choices=wanted, num_orders=orders, seed=self.seed)
+        work = partial(demonstrated, policy=self.policy, choices=wanted, num_orders=self.cse.orders, seed=self.seed)
         with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
             return demonstrations(list(self.pool.map(work, names_of(units), bar.update).values()))
 
@@ -202,7 +200,6 @@ def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]
         for one in of_unit
         if isinstance(one, CompiledUnit)
     ]
-    num = sum(len(of_unit) for of_unit in outcomes)
     if not pairs:
         return {"results/failed": 1.0}
     scores = np.array([outcome.score for _, outcome in pairs])
@@ -213,5 +210,5 @@ def results(units: Sequence[EligibleUnit], outcomes: Sequence[Sequence[Outcome]]
         "results/better": float(np.mean(scores < heuristic)),
         "results/worse": float(np.mean(scores > heuristic)),
         "results/num_cse": float(np.mean([outcome.num_performed for _, outcome in pairs])),
-        "results/failed": 1.0 - len(pairs) / num,
+        "results/failed": 1.0 - len(pairs) / sum(len(of_unit) for of_unit in outcomes),
     }

@@ -134,8 +134,7 @@ def fit(
     if not len(data.answers):
         raise TrainingError("the best trajectories hold no question; raise bcmax.max_questions or bcmax.modules")
     keras = import_keras(seed)
-    hidden = architecture.widths[1:-1]
-    network = cloning_network(keras, actions, data.inputs.shape[-1], hidden, learning_rate)
+    network = cloning_network(keras, actions, data.inputs.shape[-1], architecture.widths[1:-1], learning_rate)
     if start is not None:
         network.set_weights([part for layer in architecture.unflatten(start) for part in layer])
     network.fit(

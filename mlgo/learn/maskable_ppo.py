@@ -111,7 +111,6 @@ def train_maskable_ppo(
     agent = MaskablePPO(
         _ScoresAsLogits, env, policy_kwargs=policy, seed=seed, device="cpu", tensorboard_log=tensorboard, **learning
     )
-
     agent.learn(steps, callback=_Results(done), tb_log_name="sb3")
     extractor = agent.policy.pi_features_extractor
     assert isinstance(extractor, ActionScores)

@@ -181,9 +181,8 @@ class ModuleContext(TrainContext[ScoredModule]):
         modules = [one.module for one in (*self.train, *self.validation)]
         self.bitcode = unpack_bitcode(self.corpus, modules, self.shared / "bitcode")
         workers, where = self.order.workers, self.order.where
-        self.host = stack.enter_context(
-            CompileHost(self.toolchain, self.task, self.compile, workers, self.trees, self._copies, where)
-        )
+        host = CompileHost(self.toolchain, self.task, self.compile, workers, self.trees, self._copies, where)
+        self.host = stack.enter_context(host)
         return self.host
 
     @property
@@ -213,8 +212,7 @@ class ModuleContext(TrainContext[ScoredModule]):
         policy, measure = self.policy.with_weights(weights), get_measure(self.objective)
 
         def read(module: str, result: CompileResult) -> SampledCompile:
-            score, baseline = result.score(self.objective), self._baselines[module]
-            reward = measure.reward(np.array(score), np.array(baseline))
+            reward = measure.reward(np.array(result.score(self.objective)), np.array(self._baselines[module]))
             return SampledCompile(float(reward), tuple(self.trajectories(module, result)))
 
         return sample_episodes(

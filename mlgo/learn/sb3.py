@@ -44,8 +44,7 @@ class StableBaselines(Learner):
                 max_candidates=config.max_candidates,
                 reward=ChoiceEndGain(scale=100.0),
             )
-            hidden = policy.architecture.widths[1:-1]
-            weights = train_maskable_ppo(env, steps, hidden, context.seed, logs, bar.update)
+            weights = train_maskable_ppo(env, steps, policy.architecture.widths[1:-1], context.seed, logs, bar.update)
         return Trained(policy.with_weights(weights), [{"step": steps, "evaluations": env.num_asked}])
 
 

@@ -268,8 +268,7 @@ class Pool(Closing, Generic[JobType, ResultType]):
         messages = self._replace(event.worker)
         if messages and (culprit := _culprit(messages[0])) is not None:
             culprit.attempts += 1
-        rest = (task for sent in messages for task in sent.values())
-        yield from self._put_back(rest, event.exit_code, event.reason)
+        yield from self._put_back((task for sent in messages for task in sent.values()), event.exit_code, event.reason)
 
     def _put_back(
         self, tasks: Iterable[ScheduledJob[JobType]], exit_code: int | None = None, reason: str = ""

@@ -55,7 +55,6 @@ def _results(leaves: Sequence[AnyLeaf], is_whole: bool) -> dict[str, pa.Array]:
         if (measure.is_of_object if is_whole else measure.is_by_function)
     }
     if is_whole:
-        columns["truncated"] = pa.array(
-            [isinstance(leaf, ModuleLeaf) and leaf.truncated for leaf in leaves], pa.bool_()
-        )
+        truncated = [isinstance(leaf, ModuleLeaf) and leaf.truncated for leaf in leaves]
+        columns["truncated"] = pa.array(truncated, pa.bool_())
     return columns

@@ -45,7 +45,7 @@ def test_a_fresh_policy_finds_all_actions_equal_and_draws_each_as_often():
     policy = ChoicePolicy.fresh("jit-cse", OBSERVER, [8], np.random.default_rng(0))
     compiler = AdditiveCompiler({"u": [(5, 0), (6, 0)]})
     none = compiler.outcome("u", ())
-    choice, rng = Choice.begin(none), np.random.default_rng(1)
+    choice, rng = Choice(none, none), np.random.default_rng(1)
     drawn = [policy.draw(choice, rng) for _ in range(3000)]
     shares = [drawn.count(action) / 3000 for action in (0, 1, 4)]
     assert sum(shares) == 1.0
@@ -55,7 +55,7 @@ def test_a_fresh_policy_finds_all_actions_equal_and_draws_each_as_often():
 def test_probabilities_are_a_softmax_of_the_scores():
     policy = linear(benefit=np.log(3.0), stop=0.0)  # benefit 10 becomes 1: three times the weight of the stop
     none = AdditiveCompiler({"u": [(10, 0)]}).outcome("u", ())
-    choice, rng = Choice.begin(none), np.random.default_rng(2)
+    choice, rng = Choice(none, none), np.random.default_rng(2)
     drawn = [policy.draw(choice, rng) for _ in range(4000)]
     assert drawn.count(0) / 4000 == pytest.approx(0.75, abs=0.025)
 

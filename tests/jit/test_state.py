@@ -12,7 +12,8 @@ COMPILER = AdditiveCompiler({"u": [(5, 1), (1, 5), (3, 3)]}, not_viable=frozense
 
 
 def choice() -> Choice:
-    return Choice.begin(COMPILER.outcome("u", ()))
+    none = COMPILER.outcome("u", ())
+    return Choice(none, none)
 
 
 def test_what_is_chosen_or_not_viable_cannot_be_chosen():

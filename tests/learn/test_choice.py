@@ -108,7 +108,7 @@ def test_the_network_of_the_library_is_the_one_of_our_policies():
     expected = network({name: torch.as_tensor(array[None]) for name, array in observation.items()})[0].tolist()
     fresh = ChoicePolicy.fresh("jit-cse", Observer(columns_for(NAMES), 4), [16], np.random.default_rng(0))
     none = compiled([(5, 1), (1, 5), (3, 3)])
-    found = fresh.with_weights(network.weights()).logits(Choice.begin(none))
+    found = fresh.with_weights(network.weights()).logits(Choice(none, none))
     assert found[[0, 1, 2, 4]] == pytest.approx([expected[i] for i in (0, 1, 2, 4)], abs=1e-6)
     assert len(set(expected[:3])) == 3
 

@@ -74,9 +74,8 @@ class BestClone(Learner):
         with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as state:
             notes = context.notes
             if state is None and config.use_trees and context.trees is not None:
-                remembered = best_of_each(
-                    context.trees, [one.module for one in context.train], start, context.objective
-                )
+                modules = [one.module for one in context.train]
+                remembered = best_of_each(context.trees, modules, start, context.objective)
                 notes["trees_sha256"] = episodes_hash(remembered)
                 scores = baselines(context.train, context.objective)
                 found = [
@@ -99,9 +98,8 @@ def _compiled(context: ModuleContext, advisor: Advisor, source: str) -> Compiled
         return [replace(one, source=source) for one in context.trajectories(module, result)]
 
     jobs = [
-        CompileJob(key, context.bitcode[key], advisor, record=True, sha256=one.module.sha256)
+        CompileJob(one.module.key, context.bitcode[one.module.key], advisor, record=True, sha256=one.module.sha256)
         for one in context.compiling
-        for key in [one.module.key]
     ]
     return [each or [] for each in compile_episodes(context.host, jobs, read, source, context.quarantine.note)]
 

@@ -156,8 +156,7 @@ class _CostNetwork:
 
     def step(self, batch: Equations, heuristic: CloneData, rows: np.ndarray, anchor: float) -> float:
         """One gradient step; returns the loss of the equations."""
-        weight = np.float32(anchor)
-        return float(self._step(*batch.arrays, heuristic.inputs[rows], heuristic.answers[rows], weight))
+        return float(self._step(*batch.arrays, heuristic.inputs[rows], heuristic.answers[rows], np.float32(anchor)))
 
     def mean_loss(self, batches: Iterable[Equations]) -> float:
         """Loss per compile."""

@@ -41,7 +41,7 @@ def savings(
         measured = changes.get(unit.name, {})
         if not measured:
             continue
-        rows = observer.columns_of(Choice.begin(none))
+        rows = observer.columns_of(Choice(none, none))
         percent = -100.0 * np.array(list(measured.values())) / unit.heuristic
         inputs.append(rows[[*measured, observer.max_candidates]])
         saved.append(np.append(np.clip(percent, -max_effect, max_effect), np.nan))

@@ -72,8 +72,7 @@ def optimise(
 
     if state is None:
         first, scale = {"iteration": 0, "evaluations": 0}, RewardScale(config.reward_prior)
-        state = PpoState(networks.policy_weights, float("-inf"), (first,), networks.arrays(), scale)
-        state = validated(state)
+        state = validated(PpoState(networks.policy_weights, float("-inf"), (first,), networks.arrays(), scale))
     networks.restore(state.arrays)
 
     def iteration(state: PpoState) -> PpoState:
