@@ -224,9 +224,8 @@ def test_nothing_stays_behind(how, own_temporary_folder):
 
 def test_a_process_that_ends_without_close_leaves_nothing(tmp_path):
     code = f"import gymnasium, mlgo.envs; gymnasium.make('mlgo/InlineSize-v0', modules={INLINING!r}).reset()"
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)}, timeout=60, check=False
-    )
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    run = subprocess.run([sys.executable, "-c", code], env=environment, timeout=60, check=False)
     assert run.returncode == 0
     assert not list(tmp_path.rglob("*.bc"))
     assert not list(tmp_path.rglob("channel.*"))

@@ -18,11 +18,8 @@ OTHER, LAST = np.eye(7)[[0, 6]].tolist()
     [
         (FeatureColumn("f", "flag"), [0, 1, -3], [[0], [1], [1]]),
         (FeatureColumn("type", "category", 7), [0, 6, 7, -1], [OTHER, LAST, OTHER, OTHER]),
-        (
-            FeatureColumn("c", "count", 99),
-            [0, 9, 99, 1000, -5],
-            [[0.0], [0.5], [1.0], [1.0], [0.0]],
-        ),  # log10(1 + x) / 2
+        # log10(1 + x) / 2
+        (FeatureColumn("c", "count", 99), [0, 9, 99, 1000, -5], [[0.0], [0.5], [1.0], [1.0], [0.0]]),
         (FeatureColumn("w", "weight", 99), [-2147483648, 9], [[1.0], [0.5]]),  # a negative weight is an overflow
     ],
     ids=lambda value: getattr(value, "kind", None),

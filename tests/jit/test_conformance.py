@@ -204,16 +204,6 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text"), BROKEN)
-def test_case_13_a_broken_line(double, pattern, text):
-    target = double(faults=[[1, 1, "replace", [pattern, text]]])
-    with target.client(max_restarts=0) as client:
-        outcome = client.compile(1, ())
-        assert outcome.kind == "protocol_error"
-        metrics_of(client.compile(2, ()))
-    assert target.num_starts == 2
-
-
 @pytest.mark.parametrize(
     ("faults", "num_starts"),
     [
@@ -239,13 +229,17 @@ def test_case_13_a_line_without_end(double):
 
 @pytest.mark.parametrize(
     ("what", "value"),
-    [("replace", ["spmi index 1 ", "spmi index 2 "]), ("twice", None), ("replace", [" seq 1,0", " seq 0,1"])],
+    [
+        *(("replace", broken) for broken in BROKEN),
+        *(("replace", ["spmi index 1 ", "spmi index 2 "]), ("twice", None), ("replace", [" seq 1,0", " seq 0,1"])),
+    ],
 )
-def test_case_14_a_reply_to_another_request(double, what, value):
+def test_case_13_and_14_a_broken_line_and_a_reply_to_another_request(double, what, value):
     target = double(faults=[[1, 1, what, value]])
     with target.client(max_restarts=0) as client:
         assert client.compile(1, (1, 0)).kind == "protocol_error"
         metrics_of(client.compile(2, ()))
+    assert target.num_starts == 2
     target.log_path.unlink()
     with target.client(max_restarts=1) as client:
         assert metrics_of(client.compile(1, (1, 0))).requested == (1, 0)

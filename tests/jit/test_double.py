@@ -20,9 +20,8 @@ def run(double):
         command = [*target.command, str(target.jit), str(target.collection), "-v", "q", *arguments]
         if streaming:
             command += ["-streaming", "stdin"]
-        return subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=20, env={**os.environ, **(env or {})}
-        )
+        environment = os.environ | (env or {})
+        return subprocess.run(command, input=text, capture_output=True, text=True, timeout=20, env=environment)
 
     return start
 

@@ -149,12 +149,8 @@ def test_units_that_do_not_exist_or_are_not_eligible_are_named():
         env.reset(options={"unit": "none"})
     with pytest.raises(ConfigError, match="cannot be chosen for: too few viable candidates: 1"):
         env.reset(options={"unit": "b/small"})
-
-
-def test_no_eligible_unit_is_an_error():
-    env = make(AdditiveCompiler({"b/small": [(1, 1)]}))
     with pytest.raises(CorpusError, match="no eligible unit among 1"):
-        env.reset()
+        make(AdditiveCompiler({"b/small": [(1, 1)]})).reset()
 
 
 def test_actions_outside_the_space_and_before_the_reset_are_refused():

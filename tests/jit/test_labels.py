@@ -42,8 +42,7 @@ def test_of_equal_choices_the_smallest_is_taken(max_exhaustive):
 
 
 def test_choices_that_fail_are_counted_and_passed_over():
-    compiler = AdditiveCompiler({"u": [(5, 1), (5, 1)]}, failing=frozenset({("u", (0, 1))}))
-    found = find(compiler)
+    found = find(AdditiveCompiler({"u": [(5, 1), (5, 1)]}, failing=frozenset({("u", (0, 1))})))
     assert (found.best.requested, found.num_failed) == ((0,), 1)
 
 
@@ -52,8 +51,7 @@ def test_a_unit_that_does_not_compile_has_no_label():
 
 
 def test_only_viable_candidates_are_tried():
-    compiler = AdditiveCompiler({"u": [(5, 1), (9, 1)]}, not_viable=frozenset({("u", 1)}))
-    found = find(compiler)
+    found = find(AdditiveCompiler({"u": [(5, 1), (9, 1)]}, not_viable=frozenset({("u", 1)})))
     assert found.num_tried == 2 + 1
     assert found.best.requested == (0,)
 

@@ -29,11 +29,7 @@ def evaluate(candidates, generation):
     return distance(candidates)[:, None] + [-0.1, 0.1]
 
 
-def validate(weights):
-    return distance(weights)
-
-
-def run(evaluate=evaluate, validate=validate, config=CONFIG, seed=0, **options):
+def run(evaluate=evaluate, validate=distance, config=CONFIG, seed=0, **options):
     return evolve(COORDINATES, evaluate, validate, config, seed, **options)
 
 
@@ -100,7 +96,7 @@ def test_the_start_is_returned_when_nothing_is_better():
 
 def test_the_history_counts_compiles():
     # 16 candidates on 2 modules in a generation, validations at 0, 4 and 6
-    state = run(validate=lambda weights: np.repeat(validate(weights), 5), config=configured(generations=6))
+    state = run(validate=lambda weights: np.repeat(distance(weights), 5), config=configured(generations=6))
     assert [record["evaluations"] for record in state.history] == [5, 37, 69, 101, 138, 170, 207]
     trusting = run(config=method_config({"update": "trust_region"}, generations=2))
     assert [record["evaluations"] for record in trusting.history] == [1, 37, 74]  # the mean and the step, on 2 modules
@@ -210,7 +206,7 @@ def test_when_all_fail_it_stops_with_advice(share):
 
 
 def test_equal_rewards_move_nothing():
-    state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), validate, CONFIG, 0)
+    state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), distance, CONFIG, 0)
     assert state.mean.tolist() == [0.0] * 5
     assert not any(record["skipped"] for record in state.history)
 

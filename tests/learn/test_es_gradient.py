@@ -165,8 +165,7 @@ def test_top_directions_are_those_with_the_best_candidates(gradient):
 def test_monte_carlo_does_without_scikit_learn():
     program = (
         "import sys, numpy as np\n"
-        "from mlgo.learn.es.gradient import Directions\n"
-        "from mlgo.learn.es.gradient import monte_carlo, ridge\n"
+        "from mlgo.learn.es.gradient import Directions, monte_carlo, ridge\n"
         "monte_carlo(Directions(np.eye(2), True), np.arange(4.0), 1.0)\n"
         "assert not {'sklearn', 'scipy'} & set(sys.modules)\n"
         "ridge(np.eye(2), np.ones(2), 0.1)\n"

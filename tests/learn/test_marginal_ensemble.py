@@ -35,9 +35,8 @@ RELEASED = REPOSITORY / "data/released"
 
 def estimate(sign, constant):
     """One hidden layer of two units: ``sign * x0 + constant``."""
-    return flatten(
-        [(np.array([[1.0, -1.0], [0.0, 0.0]]), np.zeros(2)), (np.array([[sign], [-sign]]), np.array([constant]))]
-    )
+    hidden = np.array([[1.0, -1.0], [0.0, 0.0]]), np.zeros(2)
+    return flatten([hidden, (np.array([[sign], [-sign]]), np.array([constant]))])
 
 
 TWO_UNITS = Architecture((2, 2, 1))
@@ -128,11 +127,8 @@ def members(seed, count):
 def trained(of, caution=0.75, scale=1.0, hidden=5):
     """A policy as marginal leaves it."""
     scaling = Normalisation(("callee_users", "caller_users"), np.zeros(2, np.float32), np.full(2, scale, np.float32))
-    origin = {
-        "marginal": {"hidden": [hidden], "members": len(of), "caution": caution, "rounds": 2},
-        "corpus_sha256": "x",
-    }
-    weights = join(list(of), SHAPE, HEURISTIC, caution)
+    settings = {"hidden": [hidden], "members": len(of), "caution": caution, "rounds": 2}
+    weights, origin = join(list(of), SHAPE, HEURISTIC, caution), {"marginal": settings, "corpus_sha256": "x"}
     return Policy("inline-size", scaling, joint_shape(SHAPE, len(of), caution), weights, origin)
 
 

@@ -58,9 +58,12 @@ def collect(weights, iteration):
     return episodes
 
 
-def with_reward(compile_, reward):
-    episodes = tuple(dataclasses.replace(one, reward=reward) for one in compile_.episodes)
-    return SampledCompile(reward, episodes)
+def with_reward(compiles, reward):
+    """The same compiles, all of which earn this."""
+    return [
+        SampledCompile(reward, tuple(dataclasses.replace(episode, reward=reward) for episode in one.episodes))
+        for one in compiles
+    ]
 
 
 def validate(weights):
@@ -115,9 +118,8 @@ def test_probabilities_by_hand():
     found = np.asarray(BOOLEAN.log_prob(ops, np.array([sure, sure, 0.0]), np.array([1.0, 0.0, 1.0])))
     assert np.exp(found).tolist() == pytest.approx([0.75, 0.25, 0.5])
     expected = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
-    assert np.asarray(BOOLEAN.entropy(ops, np.array([sure, 0.0, 50.0]))).tolist() == pytest.approx(
-        [expected, math.log(2.0), 0.0]
-    )
+    entropy = np.asarray(BOOLEAN.entropy(ops, np.array([sure, 0.0, 50.0])))
+    assert entropy.tolist() == pytest.approx([expected, math.log(2.0), 0.0])
     # ratio - 1 - log ratio: 2 - 1 - ln 2 and 0.
     assert float(approximate_kl(np.log([2.0, 1.0]))) == pytest.approx((1.0 - math.log(2.0)) / 2)
 
@@ -197,10 +199,7 @@ def test_it_finds_the_right_answers():
 
 
 def test_a_failed_episode_leaves_a_count_alone(whole):
-    def failing(weights, iteration):
-        return [None, *collect(weights, iteration)]
-
-    state = run(collect=failing)
+    state = run(collect=lambda *at: [None, *collect(*at)])
     assert [record["iteration"] for record in state.history] == [0, 1, 2, 3, 4]
     # Two modules are validated at the start and every second iteration; 33 compiles are asked for in each.
     assert [record["evaluations"] for record in state.history] == [2, 35, 70, 103, 138]
@@ -247,10 +246,7 @@ def test_nothing_to_learn_from(returned, message):
 
 
 def test_a_loss_that_is_not_a_number():
-    def poisoned(weights, iteration):
-        return [with_reward(one, float("nan")) for one in collect(weights, iteration)]
-
-    fails("loss of PPO is not a number; lower ppo", collect=poisoned)
+    fails("loss of PPO is not a number; lower ppo", collect=lambda *at: with_reward(collect(*at), float("nan")))
 
 
 @pytest.mark.parametrize(("network", "setting"), [("policy", "learning_rate"), ("value", "value_learning_rate")])
@@ -261,11 +257,8 @@ def test_weights_that_the_last_step_has_spoilt(network, setting):
 
 
 def test_equal_rewards_move_nothing():
-    def level(weights, iteration):
-        return [with_reward(one, 0.25) for one in collect(weights, iteration)]
-
     seen = []
-    run(configured(iterations=2), collect=lambda *at: seen.append(at[0]) or level(*at))
+    run(configured(iterations=2), collect=lambda *at: seen.append(at[0]) or with_reward(collect(*at), 0.25))
     assert all(np.array_equal(weights, seen[0]) for weights in seen)
 
 
@@ -363,7 +356,7 @@ def test_columns_are_learnt_over_siblings():
 
 def test_siblings_that_are_all_alike_move_nothing():
     def level(weights, iteration):
-        return [with_reward(one, 0.25) for one in columns_of_functions(weights, iteration)]
+        return with_reward(columns_of_functions(weights, iteration), 0.25)
 
     config = configured(baseline="siblings", iterations=2)
     start = np.array([1.0, 0.0], np.float32)

@@ -70,12 +70,8 @@ def test_without_permission_it_works_and_says_so_once():
 
 
 def test_workers_hold_little(toolchain, settings):
-    run = subprocess.run(
-        [sys.executable, "-c", HELD, toolchain.target, settings.model_dump_json()],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", HELD, toolchain.target, settings.model_dump_json()]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     resident_mb, heavy = json.loads(run.stdout)
     assert resident_mb < 150
     assert heavy == []

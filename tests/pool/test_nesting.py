@@ -312,12 +312,7 @@ def test_work_is_counted_by_calls_and_not_by_workers(nesting):
     for name in "ab":
         nesting.begin(name, make_misbehaving)
     assert nesting.outstanding() == {}
-    ended = [
-        nesting.submit_one("a", "slow"),
-        nesting.submit_one("a", 1),
-        nesting.submit_one("a", 1),
-        nesting.submit_one("b", 1),
-    ]
+    ended = [nesting.submit_one(name, job) for name, job in (("a", "slow"), ("a", 1), ("a", 1), ("b", 1))]
     assert nesting.outstanding() == {"a": 3, "b": 1}
     assert nesting.status()["cores"][0]["outstanding"] == 4
     for one in ended:

@@ -52,14 +52,8 @@ def test_ten_thousand_candidates_do_not_fill_memory(cluster):
     """What a generation adds to the driver's memory: jobs that wait, at most 10,000, and rewards."""
 
     def generation(workers, candidates):
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.pool.large_generation", workers.model_dump_json(), str(candidates)],
-            cwd=REPOSITORY,
-            capture_output=True,
-            text=True,
-            timeout=500.0,
-            check=False,
-        )
+        command = [sys.executable, "-m", "tests.pool.large_generation", workers.model_dump_json(), str(candidates)]
+        run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=500.0, check=False)
         assert run.returncode == 0, run.stderr[-3000:]
         print(workers.kind, candidates, run.stdout)
         return json.loads(run.stdout)

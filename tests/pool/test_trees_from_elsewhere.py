@@ -196,9 +196,8 @@ def test_records_written_by_hand_are_read(tmp_path):
 )
 def test_malformed_records(tmp_path, records):
     path = written(tmp_path, *records)
-    with pytest.raises(
-        ArtifactError, match=r"is damaged at byte \d+ \(.*\); delete it, it will be made anew"
-    ) as caught:
+    damaged = r"is damaged at byte \d+ \(.*\); delete it, it will be made anew"
+    with pytest.raises(ArtifactError, match=damaged) as caught:
         ReplayStore(tmp_path, KEY).load(MODULE)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
