@@ -155,8 +155,7 @@ def measured_functions(modules: ScoreMatrix, measure: Measure, baseline: pa.Tabl
     costs = [[costs.get(modules.keys[i], {}).get(name, 0.0) for i, name in found] for costs in by_advisor]
     plain, *under = np.array(costs, np.float64).reshape(len(costs), len(found))
     number = np.array([module for module, _ in found], np.int64)
-    compiled = np.isfinite(modules.scores[measure.name])
-    advised = np.where(compiled[:, number], under, np.nan)
+    advised = np.where(np.isfinite(modules.scores[measure.name])[:, number], under, np.nan)
     best = np.minimum(np.fmin.reduce(advised, axis=0, initial=np.inf), plain)
     advised = np.vstack([advised, best])
     return ScoreMatrix(

@@ -153,8 +153,7 @@ def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
         for project, items in measured.by_project(split):
             yield project, known & items
 
-    every = measured.with_contender(BEST, {"total": best})
-    return compare(every, scopes, POINTS_ONLY, together=False)
+    return compare(measured.with_contender(BEST, {"total": best}), scopes, POINTS_ONLY, together=False)
 
 
 def ship_failures(shipped: pa.Table) -> list[Row]:

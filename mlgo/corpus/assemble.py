@@ -94,8 +94,7 @@ def shared_bodies(projects: Mapping[str, Sequence[Source]], manifest: list[Row])
         for row in sources:
             split = taken.get((row["project"], row["module"]))
             if split is not None:
-                lengths = zip(row["function_hashes"].tolist(), row["function_sizes"].tolist(), strict=True)
-                bodies[split].update(lengths)
+                bodies[split].update(zip(row["function_hashes"].tolist(), row["function_sizes"].tolist(), strict=True))
     found = {}
     for one, other in combinations(SPLITS, 2):
         shared = bodies[one].keys() & bodies[other].keys()

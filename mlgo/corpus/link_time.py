@@ -113,8 +113,7 @@ def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Pat
     """
     with scratch_directory() as folder:
         arguments = ["--gc-sections", *MERGING, "--trace", *link_arguments(file, paths, folder)]
-        command = link_command(linker, folder / "linked", arguments)
-        await_linker(Child(command, stdout=folder / "trace"), timeout_s)
+        await_linker(Child(link_command(linker, folder / "linked", arguments), stdout=folder / "trace"), timeout_s)
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
         take_merged(folder / "linked", output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)

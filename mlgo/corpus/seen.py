@@ -168,8 +168,7 @@ class SeenBodies:
             band = slice(start, start + _ROWS)
             for queries, candidates in _equal_pairs(own[open_ones, band], self.sketches[:, band]):
                 queries = open_ones[queries]
-                equal = (own[queries] == self.sketches[candidates]).mean(axis=1)
-                close = equal >= LEAST_SIMILARITY
+                close = (own[queries] == self.sketches[candidates]).mean(axis=1) >= LEAST_SIMILARITY
                 found[queries[close]] = candidates[close]
         return found[back.reshape(-1)]
 
@@ -183,8 +182,7 @@ def shares(bodies: pa.Table, kinds: np.ndarray) -> dict[str, int]:
     """
     numbered = bodies.append_column("row", pa.array(np.arange(bodies.num_rows)))
     once = numbered.group_by(["project", "function", "body"]).aggregate([("row", "min")])["row_min"].to_numpy()
-    sizes = bodies["instructions"].to_numpy()[once]
-    totals = np.bincount(kinds[once], weights=sizes, minlength=len(KINDS))
+    totals = np.bincount(kinds[once], weights=bodies["instructions"].to_numpy()[once], minlength=len(KINDS))
     return {kind: int(total) for kind, total in zip(KINDS, totals, strict=True)}
 
 

@@ -173,12 +173,10 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
     """Path by module key; each module lies as a file in ``bitcode_dir``, named by its hash."""
     modules = list(modules)
     paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}
-    missing = {module.project: True for module in modules if not paths[module.key].exists()}
-    for project in missing:
+    for project in dict.fromkeys(module.project for module in modules if not paths[module.key].exists()):
         wanted = {one.name: one for one in modules if one.project == project and not paths[one.key].exists()}
         shard = corpus_dir / "projects" / f"{project}.parquet"
-        found = read_table(shard, PROJECT, ["module", "bitcode"], [("module", "in", list(wanted))])
-        for row in found.to_pylist():
+        for row in read_table(shard, PROJECT, ["module", "bitcode"], [("module", "in", list(wanted))]).to_pylist():
             module = wanted.get(row["module"])
             if module and row["bitcode"] is not None and hashlib.sha256(row["bitcode"]).hexdigest() == module.sha256:
                 write_bytes(paths[module.key], row["bitcode"])

@@ -224,11 +224,10 @@ def _explain_differences(
     differing = {
         key: echo for key, (a, echo) in results.items() if a and echo and a.object_sha256 != echo.object_sha256
     }
-    advisor = EchoAdvisor(quirks.default_slot)
     jobs = [
         CompileJob(key, bitcode[key], who, with_heuristic_feature=who is not None, count_done=True)
         for key in differing
-        for who in (None, advisor)
+        for who in (None, EchoAdvisor(quirks.default_slot))
     ]
     counts = [outcome.result.num_remarks if outcome.result else 0 for outcome in host.compile_all(jobs)]
     return {
@@ -330,8 +329,7 @@ def load_scored_modules(
     corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
 ) -> list[ScoredModule]:
     """List a split's modules that compiled both plain and under the traced reference, in manifest order."""
-    path = baseline_dir / "scores.parquet"
-    rows = read_table(path, SCORES).filter(pc.field("failure") == "").to_pylist()
+    rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
     traced = baseline_origin(baseline_dir)[0].references.traced
     scored = []

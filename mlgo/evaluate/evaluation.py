@@ -90,8 +90,7 @@ def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> 
 
 def evaluate_project(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Evaluation:
     """Compile a project under the heuristic and under a policy, link its programs, and measure."""
-    results = compile_both(run, policy, name)
-    return Evaluation(results, sizes=[*run.link(HEURISTIC), *run.link(str(name))])
+    return Evaluation(compile_both(run, policy, name), sizes=[*run.link(HEURISTIC), *run.link(str(name))])
 
 
 def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, inlining: bool) -> Row:
@@ -158,10 +157,9 @@ def _thin_linked(
     modules, files = [], {}
     for number, (name, (imported, index)) in enumerate(imports.items()):
         module = by_name[name]
-        path = folder / f"{number}.back-end.bc"
         data = back_end_module(imported.read_bytes(), index, run.bitcode[module.key])
-        path.write_bytes(data)
+        files[module.key] = folder / f"{number}.back-end.bc"
+        files[module.key].write_bytes(data)
         modules.append(replace(module, sha256=hashlib.sha256(data).hexdigest()))
-        files[module.key] = path
     parts = [{"kind": "object", "modules": [module.name]} for module in modules]
     return Program({**program.row, "parts": parts}, program.split, tuple(modules)), files

@@ -43,8 +43,7 @@ def headroom_rows(headroom: pa.Table, results: pa.Table, measure: str) -> list[C
     tables = [one.select(columns) for one in (variants, with_contenders(results))]
     rows = pa.concat_tables(tables, promote_options="default")
     measured = score_matrix(with_baseline(rows, plain, key, [measure]), key, {measure: 0.0}, (*key, "language"))
-    scores = measured.scores[measure]
-    best = np.fmin.reduce(scores, axis=0)
+    best = np.fmin.reduce(measured.scores[measure], axis=0)
     measured = measured.with_contender(BEST, {measure: best})
     measured = replace(measured, asked=np.ones_like(measured.asked), best={measure: best})
     scopes = [(ALL, measured.where())]

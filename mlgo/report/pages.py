@@ -254,8 +254,7 @@ def render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters = ("count", "share", "gain", "ends", "ratio")
-    environment.filters.update({name: getattr(HTML, name) for name in filters})
+    environment.filters.update({name: getattr(HTML, name) for name in ("count", "share", "gain", "ends", "ratio")})
     environment.globals.update(style=Markup((_FOLDER / "page.css").read_text()), plotly_script=_plotly_script)
     return environment.get_template(template).render(**values)
 

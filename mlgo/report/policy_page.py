@@ -124,6 +124,5 @@ def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
     if not len(num_compiles):
         return None
     steps = {"line": {"shape": "hv"}}
-    hover = "%{x} compiles: %{y:.2f} %"
-    series = [Series("search", num_compiles, 100.0 * gains, hover=hover, style=steps)]
+    series = [Series("search", num_compiles, 100.0 * gains, hover="%{x} compiles: %{y:.2f} %", style=steps)]
     return chart(series, {"title": "compiles of each module"}, {"title": "known gain of linked files (%)"}, 360)

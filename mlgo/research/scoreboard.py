@@ -102,8 +102,7 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
 
 def training_command(entry: ScoreboardEntry, kind: Kind, preset: Path) -> str:
     """The command that trains a learner's policies, on as many cores as it was measured with."""
-    folder = Path("data", HOMES[kind], "policies")
-    targets = " ".join(f"{folder / policy}/weights.npy" for policy in entry.policies)
+    targets = " ".join(str(Path("data", HOMES[kind], "policies", policy, "weights.npy")) for policy in entry.policies)
     return f"snakemake --cores {entry.cores} {targets} --configfile {preset}"
 
 

@@ -6,10 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, TIMINGS, trace_schema, write_rows
+from mlgo.base.artifacts import (
+    FUNCTIONS,
+    MODULES,
+    PROGRAMS,
+    RESULTS,
+    SCORES,
+    SHIPPED_SIZES,
+    TIMINGS,
+    trace_schema,
+    write_rows,
+)
 from mlgo.base.files import write_json, write_text
+from mlgo.compare.programs import Programs, read_programs
 from mlgo.objects.remarks import SpillCosts
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -42,12 +54,6 @@ class World:
     origin: dict[str, Any] = field(default_factory=lambda: dict(ORIGIN))
     policies: tuple[str, ...] = ("bc-s0", "es-s0")
 
-    @property
-    def task(self) -> str:
-        """What the baseline was made for."""
-        task: str = self.origin["task"]
-        return task
-
     def write(self) -> Path:
         """Write everything below the root and return it."""
         write_rows(self.root / "corpus/modules.parquet", self.modules, MODULES, {})
@@ -56,7 +62,7 @@ class World:
         write_rows(self.root / "baseline/functions.parquet", self.referred, FUNCTIONS, {})
         write_rows(self.root / "baseline/trace.parquet", questions(), trace_schema(["a", "b"]), {})
         num = len(self.modules) - 1
-        passed = num if self.task == "inline-size" else None
+        passed = num if self.origin["task"] == "inline-size" else None
         summary = {"modules": num, "self_test_passed": passed, "self_test_failed": []}
         write_json(self.root / "baseline/summary.json", summary)
         origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
@@ -64,7 +70,7 @@ class World:
         write_rows(self.root / "evaluation/functions.parquet", self.functions, FUNCTIONS, {})
         write_rows(self.root / "evaluation/shipped.parquet", self.shipped, SHIPPED_SIZES, {})
         for name in self.policies:
-            write_policy(self.root / "policies" / name, self.task)
+            write_policy(self.root / "policies" / name, self.origin["task"])
         write_timings(self.root / "work/timings", self.modules)
         return self.root
 
@@ -75,7 +81,7 @@ class World:
         folders = [f"--{name}={self.root / name}" for name in ("corpus", "baseline", "policies", "evaluation", "work")]
         files = [f"--programs={self.root / 'execution/programs.parquet'}", f"--output={self.root / 'report'}"]
         objective = self.origin["compile"]["objective"]
-        values = {"task": self.task, "seed": 0, "evaluate": evaluate, "compile": {"objective": objective}}
+        values = {"task": self.origin["task"], "seed": 0, "evaluate": evaluate, "compile": {"objective": objective}}
         write_json(self.root / "config.json", values)
         return [*folders, *files, f"--config={self.root / 'config.json'}"]
 
@@ -141,6 +147,16 @@ def shipped_rows(project: str, program: str, contender: str, text: int | None, s
         failed = {"failure": "", "message": ""} if text is not None else {"failure": "link", "message": "no: /a/b/x.o"}
         rows.append({**told, "folded": folded, **sizes, "num_modules": 4, "num_foreign": 1, **failed})
     return rows
+
+
+def shipped_table(*rows: list[dict]) -> pa.Table:
+    return pa.Table.from_pylist([row for some in rows for row in some], SHIPPED_SIZES)
+
+
+def read_ran(folder: Path, rows: list[dict]) -> Programs:
+    """What rows of ``artifacts.PROGRAMS`` say."""
+    write_rows(folder / "programs.parquet", rows, PROGRAMS, {})
+    return read_programs(folder / "programs.parquet")
 
 
 def result_row(

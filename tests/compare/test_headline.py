@@ -4,15 +4,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import PROGRAMS, RESULTS, SHIPPED_SIZES, write_rows
+from mlgo.base.artifacts import RESULTS
 from mlgo.compare.headline import headline, main_learner
 from mlgo.compare.inference import Bootstrap
-from mlgo.compare.programs import BEST_LEVEL, best_level, guarded, measured_programs, read_programs, ship_references
+from mlgo.compare.programs import BEST_LEVEL, best_level, guarded, measured_programs, ship_references
 from mlgo.compare.scores import Contender
 from mlgo.errors import ArtifactError
 from mlgo.report.headline_page import headline_table, record_of, sentences
 from mlgo.report.pages import HTML, PLAIN
-from tests.compare.conftest import result_row, shipped_rows
+from tests.compare.conftest import read_ran, result_row, shipped_rows, shipped_table
 
 BOOTSTRAP = Bootstrap(500, 0.95, 0)
 PROJECTS = ("ant", "bee", "cat", "dog", "eel", "fox")
@@ -20,10 +20,6 @@ PROJECTS = ("ant", "bee", "cat", "dog", "eel", "fox")
 
 def one(project, contender, text, language="c"):
     return [{**row, "language": language} for row in shipped_rows(project, f"bin/{project}", contender, text)]
-
-
-def table(*rows):
-    return pa.Table.from_pylist([row for some in rows for row in some], SHIPPED_SIZES)
 
 
 def shipped(seeds=(0, 1)):
@@ -38,7 +34,7 @@ def shipped(seeds=(0, 1)):
         rows += [one(project, "-Os", 9_500 if project == "ant" else 10_500, language)]
         for seed in seeds:
             rows += [one(project, f"es-s{seed}", 10_100 if project == "fox" else (9_000, 8_000)[seed], language)]
-    return table(*rows)
+    return shipped_table(*rows)
 
 
 def results(seeds=(0, 1)):
@@ -71,18 +67,20 @@ def test_the_best_level_of_each_program():
 
 
 def test_without_another_level_there_is_no_best():
-    measured = measured_programs(table(one("ant", "heuristic", 10), one("ant", "es-s0", 9)), [Contender.named("es-s0")])
+    measured = measured_programs(
+        shipped_table(one("ant", "heuristic", 10), one("ant", "es-s0", 9)), [Contender.named("es-s0")]
+    )
     assert best_level(measured) is None
 
 
 def test_a_level_that_does_not_link_is_not_the_best():
-    rows = table(one("ant", "heuristic", 10_000), one("ant", "-Os", None), one("ant", "es-s0", 9_000))
+    rows = shipped_table(one("ant", "heuristic", 10_000), one("ant", "-Os", None), one("ant", "es-s0", 9_000))
     measured = measured_programs(rows, [Contender.named("es-s0"), Contender("-Os")])
     assert best_level(measured)["text"].tolist() == [10_000.0]
 
 
 def test_a_guard_keeps_what_links():
-    rows = table(
+    rows = shipped_table(
         *(one(name, "heuristic", 10_000) for name in ("ant", "bee", "cat")),
         *(one(name, "es-s0", text) for name, text in (("ant", 9_000), ("bee", 11_000), ("cat", None))),
     )
@@ -142,34 +140,25 @@ def ran(contender, program, instructions, **other):
     return {"program": program, "contender": contender, **known, "failure": "", "message": "", **other}
 
 
-@pytest.fixture
-def programs(tmp_path):
-    def read(*rows):
-        write_rows(tmp_path / "programs.parquet", rows, PROGRAMS, {})
-        return read_programs(tmp_path / "programs.parquet")
-
-    return read
-
-
-def test_what_programs_execute(programs):
+def test_what_programs_execute(tmp_path):
     counts = {"heuristic": (100, 200), "es-s0": (110, 200), "es-s1": (100, 180)}
-    found = programs(*(ran(who, name, n) for who, some in counts.items() for name, n in zip("pq", some, strict=True)))
-    truth = headline(shipped(), results(), found, BOOTSTRAP)
+    rows = [ran(who, name, n) for who, some in counts.items() for name, n in zip("pq", some, strict=True)]
+    truth = headline(shipped(), results(), read_ran(tmp_path, rows), BOOTSTRAP)
     executed = told(truth)["executed instructions, geometric mean"]
     assert executed.gain.value == pytest.approx(1 - (1.1 * 0.9) ** 0.25)
     assert sentences(truth, "-Oz")[-1] == "Executed instructions of 2 programs: 0.25 % fewer (geometric mean)."
     assert executed.comparison.num_compared == 2
 
 
-def test_without_valgrind_that_is_said(programs):
+def test_without_valgrind_that_is_said(tmp_path):
     rows = [ran(who, "p", None, failure="valgrind", message="install it") for who in ("heuristic", "es-s0", "es-s1")]
-    truth = headline(shipped(), results(), programs(*rows), BOOTSTRAP)
+    truth = headline(shipped(), results(), read_ran(tmp_path, rows), BOOTSTRAP)
     assert sentences(truth, "-Oz")[-1] == "What programs execute was not counted: install it."
 
 
 def test_one_seed_and_few_projects():
     rows = [row for row in shipped((0,)).to_pylist() if row["project"] in PROJECTS[:3]]
-    truth = headline(table(rows), results((0,)), None, BOOTSTRAP)
+    truth = headline(shipped_table(rows), results((0,)), None, BOOTSTRAP)
     assert truth.contender.name == "es-s0"
     assert sentences(truth, "-Oz")[0].endswith("No verdict: 3 projects, six are needed.")
     assert "One seed says nothing" in headline_table(truth, "-Oz").notes[-1]

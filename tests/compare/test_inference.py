@@ -179,8 +179,7 @@ def test_ends_of_an_interval_by_hand(seeds):
 
 def test_projects_are_resampled_not_items():
     """Three items of one project halved, one of another equal: the project with its three items comes as a whole."""
-    found = compared([50, 50, 50, 100], [100] * 4, "aaab")
-    assert found.total == pytest.approx((0.375, 0.0, 0.5))
+    assert compared([50, 50, 50, 100], [100] * 4, "aaab").total == pytest.approx((0.375, 0.0, 0.5))
 
 
 def test_tails_of_the_expanded_percentile_interval():

@@ -40,13 +40,11 @@ def table(world) -> ScoreMatrix:
 
 
 def split_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
-    measured = measured.only(names)
-    return by_contender(compare(measured, module_scopes, BOOTSTRAP, count=count_truncated))
+    return by_contender(compare(measured.only(names), module_scopes, BOOTSTRAP, count=count_truncated))
 
 
 def project_rows(measured: ScoreMatrix, names: list[str]) -> list[ComparisonRow]:
-    measured = measured.only(names)
-    return compare(measured, ScoreMatrix.by_project, BOOTSTRAP)
+    return compare(measured.only(names), ScoreMatrix.by_project, BOOTSTRAP)
 
 
 def test_policies_and_references_stand_side_by_side(world):
@@ -183,8 +181,7 @@ def test_an_interval_over_projects_knows_that_modules_of_one_project_are_alike()
     """Three modules of one project gain a tenth each, one of another nothing: of 2 projects each may be drawn twice."""
     sizes = [{"text_bytes": 1000 - 100 * (project == "a")} for project in "aaab"]
     rows = [result_row("aaab"[i], f"{i}.c", one, {"text_bytes": 1000}) for i, one in enumerate(sizes)]
-    measured = policy_scores(pa.Table.from_pylist(rows), ["text_bytes"])
-    whole, *_ = compare(measured, by_language, BOOTSTRAP)
+    whole, *_ = compare(policy_scores(pa.Table.from_pylist(rows), ["text_bytes"]), by_language, BOOTSTRAP)
     one = whole.by("text_bytes")
     assert (one.num_compared, one.num_projects, one.projects, one.items) == (4, 2, (1, 1, 0), (3, 1, 0))
     assert one.total == pytest.approx((0.075, 0.0, 0.1))

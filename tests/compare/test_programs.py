@@ -4,7 +4,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mlgo.base.artifacts import PROGRAMS, SHIPPED_SIZES, write_rows
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.programs import (
     EXECUTED,
@@ -12,7 +11,6 @@ from mlgo.compare.programs import (
     executed_gain,
     measured_programs,
     program_rows,
-    read_programs,
     ship_failures,
     shipped_totals,
 )
@@ -21,20 +19,16 @@ from mlgo.errors import ArtifactError
 from mlgo.report.metrics import headline_metrics, shipped_metrics
 from mlgo.report.pages import HTML
 from mlgo.report.ships import compare_shipped
-from tests.compare.conftest import shipped_rows
+from tests.compare.conftest import read_ran, shipped_rows, shipped_table
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 ES = Contender.named("es-s0")
 
 
-def table(*rows: list[dict]) -> pa.Table:
-    return pa.Table.from_pylist([row for some in rows for row in some], SHIPPED_SIZES)
-
-
 @pytest.fixture
 def shipped() -> pa.Table:
     """Two programs of one project, one of another; es-s0 makes text 10 % smaller, the same, and 10 % larger."""
-    return table(
+    return shipped_table(
         *(shipped_rows("a", name, "heuristic", 1_000) for name in ("one", "two")),
         shipped_rows("b", "three", "heuristic", 2_000),
         shipped_rows("a", "one", "es-s0", 900),
@@ -80,7 +74,7 @@ def test_metrics(shipped):
 
 def test_a_program_that_fails_has_a_reason_and_no_part_in_totals(shipped):
     rows = [row for row in shipped.to_pylist() if (row["program"], row["contender"]) != ("three", "es-s0")]
-    found = compare_shipped(table(rows, shipped_rows("b", "three", "es-s0", None)), [ES], BOOTSTRAP)
+    found = compare_shipped(shipped_table(rows, shipped_rows("b", "three", "es-s0", None)), [ES], BOOTSTRAP)
     (failure,) = found.failures
     assert (failure["program"], failure["contender"], failure["message"]) == ("three", "es-s0", "no: x.o")
     (total,) = found.totals
@@ -94,14 +88,14 @@ def test_a_program_that_fails_has_a_reason_and_no_part_in_totals(shipped):
 
 def test_a_failure_under_the_heuristic(shipped):
     rows = [row for row in shipped.to_pylist() if (row["program"], row["contender"]) != ("one", "heuristic")]
-    broken = table(rows, shipped_rows("a", "one", "heuristic", None))
+    broken = shipped_table(rows, shipped_rows("a", "one", "heuristic", None))
     assert [row["contender"] for row in ship_failures(broken)] == ["heuristic"]
     (total,) = shipped_totals(measured_programs(broken, [ES]), BOOTSTRAP)
     assert (total.by("text").num_compared, total.by("text").num_failed) == (2, 1)
 
 
 def test_a_single_program_has_no_row_in_total():
-    rows = table(shipped_rows("a", "one", "heuristic", 1_000), shipped_rows("a", "one", "es-s0", 900))
+    rows = shipped_table(shipped_rows("a", "one", "heuristic", 1_000), shipped_rows("a", "one", "es-s0", 900))
     found = compare_shipped(rows, [ES], BOOTSTRAP)
     (cells,) = found.table.cells(HTML)
     assert cells[:5] == ["es-s0", "a", "one", "4", "1"]
@@ -109,12 +103,12 @@ def test_a_single_program_has_no_row_in_total():
 
 
 def test_nothing_is_linked():
-    found = compare_shipped(table(), [ES], BOOTSTRAP)
+    found = compare_shipped(shipped_table(), [ES], BOOTSTRAP)
     assert (found.rows, found.failures, found.totals) == ([], [], [])
 
 
 def test_the_share_of_what_a_search_knows():
-    rows = table(
+    rows = shipped_table(
         *(shipped_rows("a", name, "heuristic", 1_000) for name in ("one", "two", "unsearched")),
         shipped_rows("a", "one", "es-s0", 900),
         shipped_rows("a", "two", "es-s0", 1_000),
@@ -125,8 +119,7 @@ def test_the_share_of_what_a_search_knows():
     found = compare_shipped(rows, [ES], BOOTSTRAP)
     shares = {row.counts.get("program"): row.by("total").total_share for row in found.rows if row.name == "es-s0"}
     assert shares == {"one": pytest.approx(0.5), "two": None, "unsearched": None, None: pytest.approx(0.5)}
-    titles = [column.title for column in found.table.columns]
-    assert "share of the known headroom" in titles
+    assert "share of the known headroom" in [column.title for column in found.table.columns]
     # Only programs that the search knows count: 110 and 220 bytes of two programs of 2,100.
     (every, in_c, of_project) = found.shares.rows
     assert [row.scope for row in (every, in_c, of_project)] == ["programs", "c", "a"]
@@ -152,17 +145,11 @@ ROWS = [
 ]
 
 
-@pytest.fixture
-def read(tmp_path):
-    def go(rows):
-        write_rows(tmp_path / "programs.parquet", rows, PROGRAMS, {})
-        return read_programs(tmp_path / "programs.parquet")
-
-    return go
-
-
-def test_gains_by_hand(read):
-    found = {(row.scope, row.name): {name: executed_gain(row, name) for name in EXECUTED} for row in read(ROWS).rows}
+def test_gains_by_hand(tmp_path):
+    found = {
+        (row.scope, row.name): {name: executed_gain(row, name) for name in EXECUTED}
+        for row in read_ran(tmp_path, ROWS).rows
+    }
     # With 1 added to costs: 5 / 10, and 1 / 1.
     assert found["a", "good"]["spill_cost"] == pytest.approx(0.5)
     assert found["b", "good"]["spill_cost"] == pytest.approx(0.0)
@@ -172,8 +159,8 @@ def test_gains_by_hand(read):
     assert found["all", "good"]["text_bytes"] == pytest.approx(0.0)
 
 
-def test_rank_correlations_by_hand(read):
-    mean, a, b = read(ROWS).correlations
+def test_rank_correlations_by_hand(tmp_path):
+    mean, a, b = read_ran(tmp_path, ROWS).correlations
     assert tuple(a.values()) == ("a", 3, 1.0, 1.0)
     # Ranks of b: costs 1.5 1.5 3, instructions 2.5 2.5 1: exactly the other way round. Accesses 2 1 3: 0.5 * sqrt(3).
     assert b["spill_cost_instructions"] == pytest.approx(-1.0)
@@ -181,14 +168,14 @@ def test_rank_correlations_by_hand(read):
     assert (mean["program"], mean["spill_cost_instructions"]) == ("mean", pytest.approx(0.0))
 
 
-def test_what_went_wrong_is_named(read):
+def test_what_went_wrong_is_named(tmp_path):
     broken = row("b", "bad", 3.0, None, None, writes=None, right=None, failure="program", message="ended by signal 11")
-    programs = read([*ROWS[:4], {**ROWS[4], "right": False}, broken])
+    programs = read_ran(tmp_path, [*ROWS[:4], {**ROWS[4], "right": False}, broken])
     assert programs.wrong == [("b", "good", "printed something else"), ("b", "bad", "ended by signal 11")]
     assert executed_gain(next(row for row in programs.rows if row.name == "bad"), "instructions") is None
     assert programs.correlations[2]["spill_cost_instructions"] is None  # two contenders are too few
 
 
-def test_without_the_heuristic(read):
+def test_without_the_heuristic(tmp_path):
     with pytest.raises(ArtifactError, match="no run under the heuristic"):
-        read(ROWS[1:])
+        read_ran(tmp_path, ROWS[1:])

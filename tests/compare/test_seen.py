@@ -73,8 +73,7 @@ def test_parts_add_up_to_the_whole_gain(shipped):
 
 def test_tables_and_metrics(shipped):
     seen = compare_seen(shipped, [ES], BOOTSTRAP)
-    cells = seen.by_kind.cells(HTML)
-    assert cells[0][:2] == ["es-s0", "the project's own code, not seen"]
+    assert seen.by_kind.cells(HTML)[0][:2] == ["es-s0", "the project's own code, not seen"]
     assert [row.kind for row in seen.kinds] == ["unseen", "near", "exact", "standard", "bindings", "rest"]
     (unlike,) = seen.totals.cells(HTML)
     assert unlike[2] == "1"

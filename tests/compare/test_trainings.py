@@ -41,8 +41,7 @@ def test_within_a_budget():
 
 
 def test_a_seed_that_was_not_validated_yet():
-    late = [curve("es-s0", [10, 20], [0.5, 0.25]), curve("es-s1", [20], [0.125])]
-    (found,) = budget_curves(late)
+    (found,) = budget_curves([curve("es-s0", [10, 20], [0.5, 0.25]), curve("es-s1", [20], [0.125])])
     assert found.within(15) is None
     assert found.within(20).tolist() == [0.5, 0.125]
     assert np.isnan(found.gains[1, 0])

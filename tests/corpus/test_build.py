@@ -94,8 +94,7 @@ def test_sources_whose_names_agree_up_to_separators(built, tmp_path):
     for path, name in (("a/b.c", "first"), ("a__b.c", "second")):
         (root / path).write_text("".join(f"int {name}{i}(int x) {{ return x * {i}; }}\n" for i in range(300)))
     for _ in range(5):
-        rows = built(local(root, sources=["**/*.c"]), threads=2)
-        assert len({row["bitcode"] for row in rows}) == 2
+        assert len({row["bitcode"] for row in built(local(root, sources=["**/*.c"]), threads=2)}) == 2
 
 
 def test_large_projects_are_sampled_reproducibly(project, built):

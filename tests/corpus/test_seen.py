@@ -82,8 +82,7 @@ def test_of_copies_one_counts(bodies):
     text = "inline int f(int x) { return x / 2; } int %s(int x) { return f(x); }"
     two = bodies("twice", text % "g", text % "h", language="c++")
     assert (twice.num_rows, two.num_rows) == (2, 4)
-    unseen = np.zeros(4, np.int8)
-    assert shares(two, unseen)[UNSEEN] == 5 + 2 * 5  # f once; g and h: alloca, store, load, call, ret
+    assert shares(two, np.zeros(4, np.int8))[UNSEEN] == 5 + 2 * 5  # f once; g and h: alloca, store, load, call, ret
 
 
 def test_the_standard_library_is_a_family_of_its_own(bodies):

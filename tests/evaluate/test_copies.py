@@ -61,8 +61,7 @@ def test_the_heuristics_objects_tell_what_is_shared(baseline, bitcode, toolchain
 
 
 def test_hosts_and_trees_give_the_size_that_the_baseline_gave(baseline, bitcode, toolchain, settings, tmp_path):
-    task = get_task("inline-size")
-    store = ReplayStore(tmp_path, tree_key(toolchain, task, settings, baseline.copies))
+    store = ReplayStore(tmp_path, tree_key(toolchain, get_task("inline-size"), settings, baseline.copies))
     jobs = [CompileJob(one.key, bitcode[one.key], ConstantAdvisor(0), sha256=one.sha256) for one in MODULES]
     with CompileHost(toolchain, "inline-size", settings, 1, store, baseline.copies) as host:
         compiled, recalled = host.compile_all(jobs), host.compile_all(jobs)

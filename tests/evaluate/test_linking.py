@@ -95,8 +95,7 @@ def test_a_failed_link_is_a_row(linking, compiled, graph, tmp_path):
 def test_only_the_folded_size_has_identical_code_once(linking, toolchain, settings, bitcode, tmp_path):
     module = Module("twins", "first.cpp", "c++", "test", "")
     compile_plain(toolchain, bitcode(FIRST, "c++"), settings, object_path=tmp_path / "first.o")
-    objects = {module.key: tmp_path / "first.o"}
-    plain, folded = measure_programs(linking, "heuristic", [linked_of(module)], objects)
+    plain, folded = measure_programs(linking, "heuristic", [linked_of(module)], {module.key: tmp_path / "first.o"})
     assert 0 < folded["total"] < plain["total"]
 
 

@@ -208,8 +208,7 @@ def test_rewards_of_candidates(objective, host, policy, scored, bitcode, baselin
     assert rewards.shape == (2, 2)
     for column, one in enumerate(scored):
         rows = rows_of(baseline, one.module.name)
-        expected = 1 - rows["never"][objective] / rows["heuristic"][objective]
-        assert rewards[0, column] == pytest.approx(expected)
+        assert rewards[0, column] == pytest.approx(1 - rows["never"][objective] / rows["heuristic"][objective])
     assert not np.array_equal(rewards[0], rewards[1])
 
 

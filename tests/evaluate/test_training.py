@@ -98,8 +98,7 @@ POLICY, *VARIANTS = (linear_policy("inline-size", ["a"], [i, 0]) for i in range(
 
 
 def explored(name: str, num_questions: int) -> ScoredModule:
-    module = Module("p", name, "c", "train", name * 8)
-    return ScoredModule(module, scores(1000, 2000, 2000), num_questions)
+    return ScoredModule(Module("p", name, "c", "train", name * 8), scores(1000, 2000, 2000), num_questions)
 
 
 EXPLORED = [explored("small", 4), explored("middle", 100), explored("large", 2000)]

@@ -267,8 +267,7 @@ def test_a_program_that_does_not_link_is_shown_without_paths(world):
 def test_sign_test_and_seeds(world):
     world.results += [{**row, "seed": 1} for row in world.results if row["policy"] == "es"]
     world.policies = ("bc-s0", "es-s0", "es-s1")
-    page = made(world)
-    assert '<td class="left">es-mean</td>' in page
+    assert '<td class="left">es-mean</td>' in made(world)
     found = comparisons(world.root)["test"]
     assert found["es-s0"]["text_sign_p"] == found["es-mean"]["text_sign_p"] == 0.5
     assert found["bc-s0"]["text_much_larger_share_percent"] == 50.0
@@ -320,8 +319,7 @@ def test_programs_that_ran_under_these_policies(allocating):
     programs = section(made(allocating), "programs", "ships")
     (row,) = re.findall(r'>all</td><td class="left">es-s0</td>(.*?)</tr>', programs, re.DOTALL)
     # With 1 added, 5 instead of 10; 900 instructions instead of 1,000; all else is equal.
-    figures = ["+50.00", "0.00", "+10.00", "0.00"]
-    assert re.findall(r"<td>(.*?)\N{NO-BREAK SPACE}%</td>", row) == figures
+    assert re.findall(r"<td>(.*?)\N{NO-BREAK SPACE}%</td>", row) == ["+50.00", "0.00", "+10.00", "0.00"]
     assert "execution/programs.parquet" in (allocating.root / "report/report.html").read_text()
     write_programs(allocating, rows, es="ef" * 32)
     assert section(made(allocating), "programs", "ships") == absent

@@ -104,8 +104,7 @@ def made_by(bitcode: bytes) -> tuple[int, ...] | None:
         if (bits >> place) & mask == pattern:
             length = (bits >> (place - 6)) & 0x3F
             text = "".join(_CHAR6[(bits >> (place + 6 * number)) & 0x3F] for number in range(length))
-            numbers = [part for part in text[4:].split(".") if part.isdecimal()]
-            return tuple(map(int, numbers)) or None
+            return tuple(int(part) for part in text[4:].split(".") if part.isdecimal()) or None
     return None
 
 

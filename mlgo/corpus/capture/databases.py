@@ -88,9 +88,8 @@ def read_json_of_others(path: Path) -> Any:
 
 def read_json_as(path: Path, kind: type[_Model], what: str) -> _Model:
     """Read JSON of a known form, which ``what`` names in messages."""
-    content = read_json_of_others(path)
     try:
-        return kind.model_validate(content)
+        return kind.model_validate(read_json_of_others(path))
     except ValidationError as error:
         first = error.errors()[0]
         raise CorpusError(f"{path} is no {what}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -114,8 +114,7 @@ def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
 def _requirements(source: Path) -> set[str]:
     """Names of what a project says builds it, as PEP 503 writes them."""
     try:
-        table = tomllib.loads((source / "pyproject.toml").read_text(errors="replace"))
-        words = table["build-system"]["requires"]
+        words = tomllib.loads((source / "pyproject.toml").read_text(errors="replace"))["build-system"]["requires"]
         return {canonical_name(re.split(r"[^\w.-]", word.strip(), maxsplit=1)[0]) for word in words}
     except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError, AttributeError):
         return set()

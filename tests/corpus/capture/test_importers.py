@@ -67,8 +67,7 @@ def test_bitcode_that_does_not_fit_says_why(clang, rows, tmp_path):
     clang("-Oz", "-emit-llvm", "-c", "a.c", "-o", folder / "arm.bc", target="aarch64-linux-gnu")
     (folder / "cut.bc").write_bytes(data[:-100])
     options = b"-fplugin=./evil.so\0".ljust(28, b"\0")
-    wrapper = struct.pack("<5I", 0x0B17C0DE, 0, 48, len(data), 0xFFFFFFFF)
-    (folder / "evil.bc").write_bytes(wrapper + options + data)
+    (folder / "evil.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, 48, len(data), 0xFFFFFFFF) + options + data)
     found = reasons(rows(folder))
     assert found.pop("a.bc") == ""
     assert found.pop("cut.bc").startswith("bitcode: bitcode is cut off at")

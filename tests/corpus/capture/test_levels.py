@@ -21,8 +21,7 @@ def ir_at(front_end, tmp_path, level, text=TEXT):
     ("level", "named"), [("-Oz", "-Oz"), ("-Os", "-Os"), ("-O2", "-O1 to -O3"), ("-O3", "-O1 to -O3"), ("-O0", "-O0")]
 )
 def test_levels_are_told(front_end, tmp_path, level, named):
-    ir = ir_at(front_end, tmp_path, level)
-    assert level_of(ir) == named
+    assert level_of(ir_at(front_end, tmp_path, level)) == named
     assert is_of_level(named, level)
 
 

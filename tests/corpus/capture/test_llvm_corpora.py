@@ -95,8 +95,7 @@ def test_what_is_written_is_read_as_it_was_and_only_what_other_tools_know(export
     written = sorted(str(path.relative_to(tmp_path / "corpus")) for path in tmp_path.glob("corpus/**/*.*"))
     members = ["plain.c.bc", "plain.c.cmd", "sub/options.c.bc", "sub/options.c.cmd"]
     assert written == ["corpus_description.json", *members]
-    build = import_build(tmp_path / "corpus")
-    rows = extract(Extraction("p", "", front_end, 1), build.modules)
+    rows = extract(Extraction("p", "", front_end, 1), import_build(tmp_path / "corpus").modules)
     assert {row["module"]: row["bitcode"] for row in rows} == {name: path.read_bytes() for name, path in files.items()}
 
 

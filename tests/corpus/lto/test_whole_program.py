@@ -73,8 +73,7 @@ def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, ec
 
 
 def test_programs_of_which_nothing_is_left_are_rows_with_a_reason_but_what_runs_at_start_stays(made, rows, tools):
-    text = "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"
-    rows += made({"plugin.cpp": text})
+    rows += made({"plugin.cpp": "extern int seen; struct Plugin { Plugin() { seen = 1; } }; static Plugin plugin;"})
     local = {"version_script": "{ local: *; };"}
     plugin = program_row("plugin.so", "shared", [("object", ["plugin.cpp"])], **local)
     without_main = program_row("tool", "program", [("object", ["used.c"])])
@@ -99,8 +98,7 @@ def test_full_lto_asks_nothing_unless_another_inliner_runs(bitcode, tools, tmp_p
     module = bitcode("static int twice(int x) { return 2 * x; } int f(int x) { return twice(x); }")
     assert not full_lto_asks(tools.linker, [module], tmp_path, 60.0)
     # Only this pass takes the advisor there (llvm/lib/Passes/PassBuilderPipelines.cpp).
-    with_it = [Path("-mllvm"), Path("-enable-module-inliner"), module]
-    assert full_lto_asks(tools.linker, with_it, tmp_path, 60.0)
+    assert full_lto_asks(tools.linker, [Path("-mllvm"), Path("-enable-module-inliner"), module], tmp_path, 60.0)
 
 
 A, B, C, D = (frozenset(words) for words in ([b"f", b"g", b"h"], [b"f", b"g"], [b"h", b"k"], [b"k"]))
@@ -154,8 +152,7 @@ def runner(zig_cache):
 def test_a_project_becomes_one_module_that_runs(made, tools, runner, tmp_path, leaves_nothing):
     rows = made(RUNNABLE)
     with leaves_nothing():
-        check = RunCheck(runner, b"two\n", 1.5)
-        merged, (program,) = runnable_program(rows, program_of_all("p", rows), tools, check)
+        merged, (program,) = runnable_program(rows, program_of_all("p", rows), tools, RunCheck(runner, b"two\n", 1.5))
     assert [(row["module"], row["skip_reason"][:8]) for row in merged] == [("p", "")]
     assert (program["kind"], program["parts"]) == ("program", [{"kind": "object", "modules": ["p"]}])
     (tmp_path / "p.bc").write_bytes(merged[0]["bitcode"])
