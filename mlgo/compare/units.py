@@ -100,7 +100,8 @@ def _measured(rows: pa.Table) -> ScoreMatrix:
         "kind": pc.if_else(pc.equal(failure, ""), OK, failure),
         "eliminations": rows["num_performed"],
     }
-    measured = score_matrix(pa.table(columns), ("unit",), dict.fromkeys(_BASELINES, 0.0), (), ("kind", "eliminations"))
+    details = ("kind", "eliminations")
+    measured = score_matrix(pa.table(columns), ("unit",), dict.fromkeys(_BASELINES, 0.0), details=details)
     baseline = {name: measured.scores[name][measured.index(way)] for name, way in _BASELINES.items()}
     return replace(measured, baseline=baseline)
 

@@ -72,7 +72,8 @@ def show_overview(args: argparse.Namespace) -> RenderedPage:
             for part, title in ({"all": "objects of {split} projects"} if ships else _PARTS).items()
             if f"{name}{PARTS[part]}" in judged
         ]
-    lines += [f"{what}: {args.data / path}" for what, path in _PAGES.items() if (args.data / path).exists()]
+    pages = {what: args.data / path for what, path in _PAGES.items()}
+    lines += [f"{what}: {path}" for what, path in pages.items() if path.exists()]
     return RenderedPage("\n".join(lines), found)
 
 
