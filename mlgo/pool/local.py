@@ -73,7 +73,10 @@ class LocalBackend(Backend):
 
 @dataclass(frozen=True)
 class WorkerEnvironment:
-    """What makes names and relative paths mean to a worker what they mean to those who send it jobs."""
+    """What makes names and relative paths mean to a worker what they mean to those who send it jobs.
+
+    An empty ``folder`` is that of whoever starts the worker, even where its path cannot be entered anew.
+    """
 
     interpreter: str
     search: tuple[str, ...]
@@ -101,7 +104,7 @@ class LocalWorker:
         self, make_handler: bytes, *, core: int | None = ANY_CORE, place: WorkerEnvironment | None = None
     ) -> None:
         self._unsent = [make_handler]
-        self._core, self._place = core, place or WorkerEnvironment.here()
+        self._core, self._place = core, place or WorkerEnvironment(sys.executable, tuple(sys.path), "")
         self._process: subprocess.Popen[bytes] | None = None
         self._sending = threading.Lock()
         self.pipe, self._theirs = Pipe()
@@ -124,7 +127,7 @@ class LocalWorker:
                 [place.interpreter, "-c", program],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[descriptor],
-                cwd=place.folder,
+                cwd=place.folder or None,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -39,6 +39,14 @@ def test_processes_are_reused():
         assert first == second != os.getpid()
 
 
+def test_a_folder_that_is_removed_is_inherited(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with Pool(LocalBackend(make_square), 1) as pool:
+        assert collect(pool, [3]) == [9]
+
+
 def test_no_process_before_the_first_job(leaves_nothing):
     with leaves_nothing(descriptors=False):
         before = children()
