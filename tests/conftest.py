@@ -59,8 +59,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Answer ``-n auto``: the cores that this process may use, as the tests' own processes take some more."""
-    return min(8, len(os.sched_getaffinity(0)))
+    """Answer ``-n auto``: one more than the cores that this process may use, as many tests wait for others."""
+    return min(8, len(os.sched_getaffinity(0)) + 1)
 
 
 @pytest.hookimpl(optionalhook=True)

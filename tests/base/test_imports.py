@@ -75,6 +75,7 @@ def test_no_stage_that_trains_nothing_depends_on_learners(monkeypatch):
     assert not any(file.startswith(("mlgo/learn/", "mlgo/evaluate/", "mlgo/report/")) for file in files)
 
 
+@pytest.mark.slow
 def test_the_stages_of_dvc_depend_on_what_their_programs_import(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     stages = (REPOSITORY / "dvc.yaml").read_text()

@@ -1,10 +1,13 @@
 """Speed of environments: what is counted, on the real compiler."""
 
+import pytest
+
 from benchmarks.env import bench_envs
 from mlgo.envs import compile_environments
 from tests.conftest import SAMPLE
 
 
+@pytest.mark.slow
 def test_every_environment_is_measured_with_and_without_trees():
     speeds = bench_envs([SAMPLE / "lz/match.c"], "auto", "x86_64-linux-gnu", 2, 0)
     assert {one.environment for one in speeds} == set(compile_environments())

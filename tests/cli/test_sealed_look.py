@@ -47,6 +47,7 @@ def test_no_look_without_a_reason(copy, captured, policies):
     assert not (copy / "docs/sealed-looks.md").exists()
 
 
+@pytest.mark.slow
 def test_a_look_is_a_row_with_what_was_seen(copy, captured, policies, tmp_path):
     words = ("--policy", policies / "never-s0", "--project", captured, "--output", tmp_path / "out")
     run = evaluate(copy, *words, "--reason", "a test")

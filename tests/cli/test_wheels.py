@@ -133,6 +133,7 @@ def test_the_build_is_reproduced(captured, shared, mlgo):
     assert (summary["modules"], summary["reproduced"], summary["same_contents"]) == (1, 1, 1)
 
 
+@pytest.mark.slow
 def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
     _, digest = sdist_of(shared / "sdists", FILES)
     recipe = {"name": "thing", "version": "1.0", "sha256": digest, "license": "MIT", "wheel": {}}

@@ -64,7 +64,8 @@ def scored(source: str) -> ScoredModule:
     return ScoredModule(Module("p", source, "c", "train", sha256(source)), scores(1, 1, 1, 10.0), 1)
 
 
-@pytest.mark.parametrize("num_workers", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_workers", [1, 2])
 def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):
     weights, some = candidates(6), [scored(source) for source in SOURCES]
     bitcode = {one.module.key: modules[one.module.name] for one in some}

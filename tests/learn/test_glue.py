@@ -68,7 +68,7 @@ def test_a_learner_that_does_not_learn_such_tasks(tmp_path, learner, task):
         open_context(order(tmp_path, learner, task))
 
 
-VALIDATING = ("bcmax", "es", "marginal", "ppo")
+VALIDATING = ("bcmax", "es", pytest.param("marginal", marks=pytest.mark.slow), "ppo")
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +151,7 @@ def test_a_mean_of_members_is_gone_on_from(tmp_path, learner, monkeypatch):
     assert toy.trained.policy.architecture.widths == shape.widths
 
 
+@pytest.mark.slow
 def test_members_start_from_clones_of_their_own_and_are_fitted_from_them(tmp_path):
     # Steps too small to change a weight: what was fitted is what it was fitted from.
     toy = train_on_modules(tmp_path, "marginal", rounds=1, learning_rate=1e-30, held_out_share=0.0)

@@ -36,7 +36,7 @@ MLGO = Path(sys.executable).with_name("mlgo")
 HOSTED = "pool.worker"  # in the command line of each hosted process
 LONG_S = 120.0
 
-pytestmark = [needs_ray, pytest.mark.timeout(600)]
+pytestmark = [needs_ray, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,6 @@ def test_experiments_take_turns(address, tmp_path):
     assert begun == ["a1", "a2", "a3", "a4", "b1", "b2", "b3"]
 
 
-@pytest.mark.slow
 def test_deadlines_do_not_count_what_others_do(address):
     with served(address, 1):
         other = Pool(NestedBackend(address, make_misbehaving), 1)
@@ -193,7 +192,6 @@ def test_a_killed_experiment_leaves_the_others_alone(server, address):
         assert sum(one["workers"] for one in status["cores"]) == 2
 
 
-@pytest.mark.slow
 def test_a_killed_server_is_an_error_that_says_what_to_do(address, leaves_nothing):
     gone = f"the workers at {address} have gone; start them with 'mlgo workers serve'"
     with served(address) as process, leaves_nothing(descriptors=False):
@@ -233,7 +231,6 @@ def run(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False, **options)
 
 
-@pytest.mark.slow
 def test_the_command_tells_who_uses_what_and_stops(address):
     with served(address) as process:
         with Pool(NestedBackend(address, make_square), 2) as pool:
@@ -271,7 +268,6 @@ def test_signals_end_everything(address, number, status):
     assert all_end("sleep\x00126.5")
 
 
-@pytest.mark.slow
 def test_one_machine_is_a_cluster_too(tmp_path, monkeypatch):
     """Without an address, workers of a working copy are found by those who work in it."""
     monkeypatch.chdir(tmp_path)

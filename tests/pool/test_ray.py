@@ -152,6 +152,7 @@ def test_files_reach_a_node_that_does_not_see_them(cluster, tmp_path):
         assert kept == []  # nothing stays on the node
 
 
+@pytest.mark.slow
 def test_relative_paths_are_those_of_the_driver(cluster, two_nodes, tmp_path, monkeypatch):
     here = tmp_path / "here"
     here.mkdir()
@@ -180,6 +181,7 @@ def test_actors_end_when_there_is_no_work_and_come_back(cluster, two_nodes):
         assert dict(pool.map([4, 5])) == {0: 16, 1: 25}
 
 
+@pytest.mark.slow
 def test_nobody_free_is_said_in_time(cluster):
     with open_pool(workers_on(cluster, start_timeout_s=2.0), 1, make_square) as pool:
         with pytest.raises(WorkerError, match=r"no Ray worker has started within .* \(2 s\).*workers.kind: local"):
@@ -238,6 +240,7 @@ def test_a_file_that_is_the_same_is_not_copied(tmp_path):
     assert (copy.name, copy.read_text(), local(stamp)) == ("file", "content", copy)
 
 
+@pytest.mark.slow
 def test_a_head_that_is_gone_is_said_after_a_while(monkeypatch):
     monkeypatch.setattr("mlgo.pool.cluster._HEAD_GONE_S", 0.5)
     monkeypatch.setattr("mlgo.pool.cluster._HEAD_ASKED_S", 0.05)

@@ -77,6 +77,7 @@ def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, e
     assert not (tmp_path / "cut/parts").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("changed", "modules"), [(True, NUM_SOURCES), (False, NUM_SOURCES - 1)])
 def test_parts_that_are_damaged_or_of_a_changed_source_are_compiled_again(
     build, extraction, sources, parts, tmp_path, changed, modules
