@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import gymnasium
@@ -133,10 +134,11 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         if name not in names:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
         self._begin(self._problem_of(name))
-        self._compiled, how = self._store is None, (self.toolchain, self.task)
-        if self._store is not None:
-            self._episode = recalled_compile(self._store, *how, self.problem, self.settings, self._starts_compiler)
+        self._compiled, how = Event(), (self.toolchain, self.task)
+        if self._store is not None:  # not told by a method: an environment that is dropped ends its compile at once
+            self._episode = recalled_compile(self._store, *how, self.problem, self.settings, self._compiled.set)
         else:
+            self._compiled.set()
             shown = self.tells_heuristic
             self._episode = live_compile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=shown)
         self._go_on(self._episode, None)
@@ -214,9 +216,6 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         except StopIteration as end:
             self._event = end.value
 
-    def _starts_compiler(self) -> None:
-        self._compiled = True
-
     @property
     def tells_heuristic(self) -> bool:
         """Whether ``info`` holds the built-in decision; trees hold questions without it."""
@@ -231,7 +230,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         """What is asked, all zeros when nothing is; and what to know beside it."""
         event, info = self._event, {"module": self.problem.name, "baseline": self.problem.baseline}
         if self._episode is not None:
-            info["compiled"] = self._compiled
+            info["compiled"] = self._compiled.is_set()
         if isinstance(event, Question):
             arrays = event.header.unpack(bytearray(event.payload))  # the agent's own
             self._observation = {spec.name: arrays[spec.name] for spec in self.features}

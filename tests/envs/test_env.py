@@ -1,6 +1,5 @@
 """The environments with the real compiler."""
 
-import gc
 import os
 import re
 import subprocess
@@ -201,15 +200,16 @@ def test_arguments_that_do_not_fit(make, arguments, message):
         make("mlgo/InlineSize-v0", **arguments)
 
 
+@pytest.mark.parametrize("recalls", [False, True])
 @pytest.mark.parametrize("how", ["reset", "close", "drop"])
-def test_nothing_stays_behind(how, own_temporary_folder):
-    env, before = gymnasium.make("mlgo/InlineSize-v0", modules=INLINING).unwrapped, set(threading.enumerate())
+def test_nothing_stays_behind(how, recalls, own_temporary_folder, tmp_path):
+    trees, before = str(tmp_path) if recalls else None, set(threading.enumerate())
+    env = gymnasium.make("mlgo/InlineSize-v0", modules=INLINING, trees=trees).unwrapped
     env.reset()
     env.step(0)
     (compiling,) = set(threading.enumerate()) - before
     if how == "drop":
-        del env
-        gc.collect()
+        del env  # and at once, without a collection of garbage
     else:
         if how == "reset":
             env.reset()
