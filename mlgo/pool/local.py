@@ -35,8 +35,9 @@ class LocalBackend(Backend):
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         if worker not in self._workers:
-            one = self._workers[worker] = LocalWorker(self._make_handler)
-            self._selector.register(one.pipe, selectors.EVENT_READ, worker)
+            one = LocalWorker(self._make_handler)
+            self._selector.register(one.pipe, selectors.EVENT_READ, worker)  # first: `close` takes it out again
+            self._workers[worker] = one
             one.start()
         self._workers[worker].send(pickle.dumps(jobs))
 
