@@ -30,19 +30,22 @@ VARIABLES = (
 def in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item], num_threads: int) -> Iterator[_Result]:
     """Results for all items in their order, a few ahead of the one that is taken: so few are in memory at a time.
 
-    An error of ``function`` is raised in the place of its result; calls that have begun are waited for.
+    An error of ``function`` is raised in the place of its result. Then, or if no more is taken, calls that have begun
+    are waited for, and no other begins.
 
     Args:
         num_threads: calls at a time, 1 or greater.
     """
     from concurrent.futures import ThreadPoolExecutor  # here, since programs that only limit threads start without it
 
-    rest = iter(items)
-    with ThreadPoolExecutor(num_threads) as pool:
+    rest, pool = iter(items), ThreadPoolExecutor(num_threads)
+    try:
         ahead = deque(pool.submit(function, item) for item in islice(rest, 4 * num_threads))
         while ahead:
             yield ahead.popleft().result()
             ahead.extend(pool.submit(function, item) for item in islice(rest, 1))
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def one_thread_each() -> None:

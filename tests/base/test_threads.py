@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from mlgo.base.threads import VARIABLES
+from mlgo.base.threads import VARIABLES, in_threads
 from mlgo.pool import LocalBackend, Pool
 
 POOLS = """
@@ -74,3 +75,10 @@ print(json.dumps({{"threads": len(os.listdir("/proc/self/task")), "at a time": o
     one, five = answer(program.format("")), answer(program.format("5"))
     assert (one["at a time"], five["at a time"]) == ("1", "5")
     assert five["threads"] - one["threads"] == 4
+
+
+def test_after_an_error_no_call_begins():
+    begun, pauses = [], ["no number", *[0.2] * 20]
+    with pytest.raises(TypeError):
+        list(in_threads(lambda pause: begun.append(pause) or time.sleep(pause), pauses, 2))
+    assert 1 <= len(begun) < 4 * 2
