@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -254,12 +255,10 @@ class _LinkedModule:
         return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
 
     def _total(self, objects: Mapping[str, Path]) -> int:
-        linker, timeout_s = self._run.linking.linker, self._run.linking.timeout_s
-        files = [
-            link_file(linker, LinkedFile.of_row(program.row), objects_of(program, objects), timeout_s)
-            for program in self._programs
-        ]
-        return sum(section_sizes(file)["total"] for file in files)
+        link = partial(link_file, self._run.linking.linker, timeout_s=self._run.linking.timeout_s)
+        return sum(
+            section_sizes(link(LinkedFile.of_row(one.row), objects_of(one, objects)))["total"] for one in self._programs
+        )
 
     def _note(self) -> None:
         key = {"project": self.module.project, "module": self.module.name}
