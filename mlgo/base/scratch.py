@@ -46,13 +46,14 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
     Args:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
-    removed, deadline = 0, time.monotonic() + _CHILD_EXECS_WITHIN_S
+    removed, deadline = 0, 0.0
     while True:
         with locked(_parent() / _LOCK_NAME):
             abandoned = [folder for folder in _parent().iterdir() if folder.is_dir() and _is_abandoned(folder)]
             for folder in abandoned:
                 shutil.rmtree(folder, ignore_errors=True)
         removed += len(abandoned)
+        deadline = deadline or time.monotonic() + _CHILD_EXECS_WITHIN_S
         if time.monotonic() > deadline or not any(list(_parent().glob(f"{pid}-*")) for pid in dead):
             return removed
         time.sleep(0.01)

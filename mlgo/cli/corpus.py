@@ -117,8 +117,7 @@ def run_export(args: argparse.Namespace) -> None:
     else:
         modules, files = unpack_project(args.project / CAPTURED_NAME, bitcode)
     named = [(one.key if args.corpus else one.name, files[one.key]) for one in modules]
-    written = tqdm(named, "written", unit="module", disable=None)
-    count = export_corpus(args.output, written, toolchain, config.compile)
+    count = export_corpus(args.output, tqdm(named, "written", unit="module", disable=None), toolchain, config.compile)
     say(args, {"modules": count}, f"{count} modules in {args.output}")
 
 
