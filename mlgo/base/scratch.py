@@ -107,13 +107,13 @@ def leave_shared_scratch(name: str) -> None:
 def _process_root() -> Path:
     pid = os.getpid()
     if pid not in _owned:
-        parent = _parent()
         sweep_abandoned()
-        with locked(parent / _LOCK_NAME):  # nobody sweeps between the making of the folder and its lock
-            root = Path(tempfile.mkdtemp(prefix=f"{pid}-", dir=parent))
-            lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            _owned[pid] = (root, lock)
+        with locked(_parent() / _LOCK_NAME):  # nobody sweeps between the making of the folder and its lock
+            if pid not in _owned:  # another thread may have made it meanwhile
+                root = Path(tempfile.mkdtemp(prefix=f"{pid}-", dir=_parent()))
+                lock = os.open(root / _LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                _owned[pid] = (root, lock)
         atexit.register(remove_own_scratch)
     return _owned[pid][0]
 

@@ -7,10 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
+from mlgo.base import scratch
 from mlgo.base.scratch import SHARED, experiment_origin, scratch_directory, shared_folder, sweep_abandoned
+from mlgo.base.threads import in_threads
 from mlgo.learn.cost import TrainingCost, cost_path, read_experiments, recorded_cost
 
 HOLD = """
@@ -82,6 +85,19 @@ def test_processes_that_start_together_do_not_sweep_each_other():
     )
     runs = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True) for _ in range(6)]
     assert [run.communicate()[1] for run in runs] == [""] * 6
+
+
+def test_threads_that_begin_together_have_one_folder(monkeypatch):
+    monkeypatch.setattr(scratch, "_owned", {})
+    begin = Barrier(4)
+
+    def parent(_):
+        begin.wait()
+        with scratch_directory() as folder:
+            return folder.parent
+
+    assert len(set(in_threads(parent, range(4), 4))) == 1
+    scratch.remove_own_scratch()
 
 
 def test_a_forked_child_has_a_folder_of_its_own():
