@@ -397,8 +397,7 @@ def test_tables_of_an_earlier_version_say_how_to_make_them_anew(tmp_path):
     pq.write_table(pa.Table.from_pylist([SCORE | {"failure": None}, SCORE], may_be_null), path)
     with pytest.raises(ArtifactError, match="has rows without 'failure'; run its stage again"):
         read_table(path, SCORES)
-    twice = pa.Table.from_arrays([pa.array(["p"])] * 2, ["project", "project"])
-    pq.write_table(twice, path)
+    pq.write_table(pa.Table.from_arrays([pa.array(["p"])] * 2, ["project", "project"]), path)
     with pytest.raises(ArtifactError, match=r"is not a readable Parquet file \(Multiple matches"):
         read_table(path, SCORES)
 

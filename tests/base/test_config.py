@@ -224,8 +224,7 @@ def test_merge_by_hand():
 
 
 def test_sections_as_workflow_rules_hand_them_over(values):
-    section = parse_section(ESConfig, values["es"])
-    assert section.pairs == values["es"]["pairs"]
+    assert parse_section(ESConfig, values["es"]).pairs == values["es"]["pairs"]
     for wrong in ([], "", None, {"pairs": 1}):
         with pytest.raises(ConfigError, match="ESConfig"):
             parse_section(ESConfig, wrong)

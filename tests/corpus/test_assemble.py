@@ -137,8 +137,7 @@ def test_a_corpus_whose_splits_leak(projects, tmp_path):
         ({"project": "alpha"}, r"project alpha is in two splits \(train and test\)"),
         ({"bitcode_sha256": train["bitcode_sha256"]}, same),
     ):
-        leaking = [row | changes if row is test else row for row in rows]
-        write_rows(tmp_path / "modules.parquet", leaking, MODULES, {})
+        write_rows(tmp_path / "modules.parquet", [row | changes if row is test else row for row in rows], MODULES, {})
         for splits in (None, ["train"], ["validation"]):  # whatever is asked for
             with pytest.raises(CorpusError, match=message):
                 load_modules(tmp_path, splits=splits)

@@ -128,8 +128,7 @@ def test_the_search_finds_what_is_similar_and_nothing_else(equal, seed, noise):
     random = np.random.default_rng(seed)
     known = random.integers(0, 1 << 32, (noise + 1, SKETCH), np.uint32)
     query = known[:1].copy()
-    places = random.permutation(SKETCH)[equal:]
-    query[0, places] ^= np.uint32(1)
+    query[0, random.permutation(SKETCH)[equal:]] ^= np.uint32(1)
     seen = SeenBodies.of(table(known))
     (found,) = seen.nearest(query)
     if found >= 0:

@@ -86,6 +86,5 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
     shown = run(python, "-m", "pip", "show", "mlgo-policies").stdout
     assert "Version: 1.0.0\n" in shown
     assert "License-Expression: Apache-2.0\n" in shown or "License: " in shown
-    gone = run(python, "-m", "pip", "uninstall", "--yes", "mlgo-policies")
-    assert gone.returncode == 0
+    assert run(python, "-m", "pip", "uninstall", "--yes", "mlgo-policies").returncode == 0
     assert "install mlgo-policies" in compiled().stderr

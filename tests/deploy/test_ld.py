@@ -137,8 +137,7 @@ def test_another_target(build):
 
 
 def test_a_folder_that_is_not_there_is_not_made(parts, archive):
-    run = parts.run(MLGO, "ld", "--", "main.o", "native.o", archive, "-o", "nowhere/program")
-    assert run.returncode != 0
+    assert parts.run(MLGO, "ld", "--", "main.o", "native.o", archive, "-o", "nowhere/program").returncode != 0
     assert not (parts.folder / "nowhere").exists()
 
 

@@ -35,8 +35,7 @@ def module(bitcode, tmp_path):
 
     def make(text=PROGRAM, stdout=b"done\n", most_text=100_000):
         path = tmp_path / "module.bc"
-        plain = bitcode(text).read_bytes()
-        path.write_bytes(with_options(plain, (), program=RunnableProgram(stdout, most_text)))
+        path.write_bytes(with_options(bitcode(text).read_bytes(), (), program=RunnableProgram(stdout, most_text)))
         return path
 
     return make
@@ -53,8 +52,7 @@ def test_a_module_holds_what_its_program_prints(tmp_path):
     found = generation_of(tmp_path / "m")
     assert (found.options, found.index, found.program) == (("-fPIC",), b"index", program)
     assert set(found.attached) == {"-fthinlto-index="}  # no option of the compiler
-    data = (tmp_path / "m").read_bytes()
-    (tmp_path / "m").write_bytes(data.replace(b"program\0\x0b", b"program\0\x04"))
+    (tmp_path / "m").write_bytes((tmp_path / "m").read_bytes().replace(b"program\0\x0b", b"program\0\x04"))
     with pytest.raises(ObjectError, match="what belongs to the program is cut short"):
         generation_of(tmp_path / "m")
 
@@ -75,8 +73,7 @@ def test_decisions_change_what_is_executed(toolchain, fast, module, runner, zig_
 
 
 def test_what_is_no_program_is_not_run(toolchain, fast, bitcode, runner):
-    result = compile_plain(toolchain, bitcode(PROGRAM), fast, runner=runner)
-    assert result.scores["instructions"] is None
+    assert compile_plain(toolchain, bitcode(PROGRAM), fast, runner=runner).scores["instructions"] is None
 
 
 @pytest.mark.parametrize(

@@ -185,8 +185,7 @@ def test_incomplete_events_stay_pending():
 
 
 def test_scalars():
-    specs = tuple(TensorSpec(name, np.dtype(np.int64), (1,)) for name in "abc")
-    header = Header(specs)
+    header = Header(tuple(TensorSpec(name, np.dtype(np.int64), (1,)) for name in "abc"))
     rows = np.arange(6, dtype=np.int64)
     assert header.scalars(rows.tobytes()).tolist() == [[0, 1, 2], [3, 4, 5]]
     assert header.scalars(b"").shape == (0, 3)
@@ -284,8 +283,7 @@ def test_lines_of_any_valid_json_mean_the_same(log, data):
         line, _, rest = WRITERS[type(event)](event).partition(b"\n")
         stream += data.draw(loosely(line)) + rest
     cut = data.draw(st.integers(0, len(stream)))
-    found = parser.feed(stream[:cut]) + parser.feed(stream[cut:])
-    assert found == events
+    assert parser.feed(stream[:cut]) + parser.feed(stream[cut:]) == events
     assert parser.pending_bytes == 0
 
 

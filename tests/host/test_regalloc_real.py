@@ -140,8 +140,7 @@ def test_bad_answers_are_repaired(queued, leaves_nothing):
         result = queued(RecordedAdvisor(values.tobytes() * 10_000))
     assert result.num_questions > 100
     assert result.num_repaired_answers == result.num_questions
-    sent = np.unique(np.frombuffer(result.answers, np.float32))
-    assert sent.tolist() == [0.0, 2.0**24]
+    assert np.unique(np.frombuffer(result.answers, np.float32)).tolist() == [0.0, 2.0**24]
 
 
 def test_weights_are_finite_and_counted(toolchain, fast, module, queued):

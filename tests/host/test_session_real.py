@@ -196,8 +196,7 @@ def test_size_stop_is_recorded(advised, bitcode, settings):
     assert stopped.truncated
     assert not free.truncated
     assert stopped.num_questions < free.num_questions
-    never = advised(module, ConstantAdvisor(0), settings=tight)
-    assert not never.truncated  # what never grows never stops
+    assert not advised(module, ConstantAdvisor(0), settings=tight).truncated  # what never grows never stops
 
 
 def test_remarks_count_what_any_answer_but_0_inlined(advised, bitcode, sample, toolchain, task, settings):
@@ -388,8 +387,7 @@ int second(int x) { return asked(x + 1) * apply(also, x + 1); }
 @pytest.mark.parametrize("answer", [0, 1])
 def test_credit_leaves_out_calls_that_must_be_inlined(advised, bitcode, answer):
     """must and also come before apply, so the calls that its inlining makes direct are left. They are no questions."""
-    source = bitcode(MANDATORY)
-    credit = advised(source, ConstantAdvisor(answer), with_credit=True).credit
+    credit = advised(bitcode(MANDATORY), ConstantAdvisor(answer), with_credit=True).credit
     assert credit.names[credit.callers].tolist() == [name("first"), name("second")]
     (asked,) = set(credit.callees.tolist())
     assert credit.names[asked] == name("asked")

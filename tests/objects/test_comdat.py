@@ -141,8 +141,7 @@ def test_shares_add_up_to_one_copy(carriers, own):
     # 60 is divisible by any number of carriers up to 6, so nothing is rounded
     objects = [(own + 60 * len(names), [(name, 60) for name in sorted(names)]) for names in carriers]
     num_copies = Counter(name for names in carriers for name in names)
-    shares = [shared_text(text, groups, num_copies) for text, groups in objects]
-    assert sum(shares) == deduplicated_text(objects)
+    assert sum(shared_text(text, groups, num_copies) for text, groups in objects) == deduplicated_text(objects)
 
 
 def test_a_compile_by_shares(sample, toolchain, settings, real_objects):

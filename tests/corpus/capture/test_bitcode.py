@@ -68,8 +68,6 @@ def test_machines(machine, same, others):
 
 
 EMBED = ("-Xclang", "-fembed-bitcode=all")
-
-
 FUNCTION = "int %s(int x) { return x + 1; }"
 
 

@@ -19,8 +19,7 @@ TEXT = "int helper(int); int main(int n, char **v) { return helper(n) - 1; }\n"
 @pytest.fixture
 def clang(toolchain, tmp_path):
     def run(*arguments, folder=tmp_path, target="x86_64-linux-gnu"):
-        command = [toolchain.binary, "clang", f"--target={target}", *arguments]
-        subprocess.run(command, cwd=folder, check=True)
+        subprocess.run([toolchain.binary, "clang", f"--target={target}", *arguments], cwd=folder, check=True)
 
     (tmp_path / "a.c").write_text(TEXT)
     return run
@@ -135,8 +134,7 @@ def test_the_options_of_a_command_make_the_object_that_it_made(clang, rows, tmp_
     clang("-Oz", *options, "-c", "a.c", "-o", "plain.o")
     (row,) = rows(tmp_path / "objects").values()
     (tmp_path / "module.bc").write_bytes(row["bitcode"])
-    kept = generation_of(tmp_path / "module.bc").options
-    clang("-Oz", *kept, "-x", "ir", "module.bc", "-c", "-o", "again.o")
+    clang("-Oz", *generation_of(tmp_path / "module.bc").options, "-x", "ir", "module.bc", "-c", "-o", "again.o")
     assert (tmp_path / "again.o").read_bytes() == (tmp_path / "plain.o").read_bytes()
 
 

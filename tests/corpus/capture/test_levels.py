@@ -28,8 +28,7 @@ def test_levels_are_told(front_end, tmp_path, level, named):
 @pytest.mark.parametrize("before", ["-O2", "-Os", "-Oz"])
 @pytest.mark.parametrize("wanted", ["-O2", "-Os", "-Oz"])
 def test_a_module_of_another_level_becomes_what_clang_makes_there(front_end, tmp_path, before, wanted):
-    edited = with_level(ir_at(front_end, tmp_path, before), wanted)
-    (tmp_path / "edited.ll").write_bytes(edited)
+    (tmp_path / "edited.ll").write_bytes(with_level(ir_at(front_end, tmp_path, before), wanted))
     front_end.convert(tmp_path / "edited.ll", tmp_path / "edited.bc", "-c")
     expected = ir_at(front_end, tmp_path, wanted)
     found = ir_of(front_end, tmp_path / "edited.bc")

@@ -50,8 +50,7 @@ def built(tmp_path, cache):
 @pytest.fixture
 def verified(cache):
     def verify(rows):
-        toolchain = find_toolchain("auto", "x86_64-linux-gnu")
-        found = list(Recompiler(toolchain, 60.0, cache, 2).verify(rows))
+        found = list(Recompiler(find_toolchain("auto", "x86_64-linux-gnu"), 60.0, cache, 2).verify(rows))
         return {row["module"].removesuffix(".c"): row for row in found}
 
     return verify

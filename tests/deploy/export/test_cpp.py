@@ -33,8 +33,7 @@ def test_decisions_are_the_policys(name, tmp_path):
     parity = check_form(form, tmp_path / "cpp", policy, trace)
     assert (parity.questions, parity.mismatches) == (trace.num_rows, 0)
     assert parity.ambiguous < 0.02 * trace.num_rows
-    files = {path.name: path.read_text() for path in (tmp_path / "cpp").iterdir()}
-    assert cpp_sources(policy, trace) == files
+    assert cpp_sources(policy, trace) == {path.name: path.read_text() for path in (tmp_path / "cpp").iterdir()}
     with form.harness(tmp_path / "cpp", policy) as harness:
         assert harness.ask(recorded_questions(trace, policy), repeats=2)[1] > 0.0  # nanoseconds
 

@@ -139,8 +139,7 @@ def test_the_encoding_is_the_same_in_tensors(name, keras):
         numbers = np.ascontiguousarray(rows[:, start : start + spec.num_bytes]).view(spec.dtype)
         tensors[spec.name] = numbers if spec.num_elements > 1 else numbers[:, 0]
         start += spec.num_bytes
-    recorded = policy.actions.pack(np, tensors, case.features)
-    assert np.array_equal(recorded.values, read.values)
+    assert np.array_equal(policy.actions.pack(np, tensors, case.features).values, read.values)
     packed = policy.actions.pack(
         keras.ops, {key: keras.ops.convert_to_tensor(one) for key, one in tensors.items()}, case.features
     )
@@ -168,8 +167,7 @@ def test_many_at_once_are_answered_as_one_by_one(name, hidden, groups, seed):
     if observation.legal is not None:
         for chosen in (found, explored):
             assert observation.legal[np.arange(len(rows)), np.array(chosen, int)].all()
-    one = policy.logits_for(case.header)
-    singly = np.stack([one(question) for question in questions])
+    singly = np.stack(list(map(policy.logits_for(case.header), questions)))
     together = policy.logits(observation)
     np.testing.assert_allclose(together, singly, rtol=1e-4, atol=1e-4)
     inputs = policy.actions.encode(np, Observation(*observation), policy.normalisation)
