@@ -4,6 +4,8 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
+pytestmark = pytest.mark.slow
+
 FOLDER = REPOSITORY / "benchmarks"
 BENCHMARKS = sorted(path.stem for path in FOLDER.glob("*.py") if "def main(" in path.read_text())
 

@@ -249,6 +249,7 @@ def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
 
 
+@pytest.mark.slow
 def test_a_search_finds_what_the_policy_leaves(evaluate, tmp_path):
     rows, again = (
         evaluate("--search", "8", "--no-references", "--output", tmp_path / workers, workers=workers)["shipped"]

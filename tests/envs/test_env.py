@@ -34,7 +34,9 @@ def play(env, act, **reset):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # that what a compiler may send has no bounds
-@pytest.mark.parametrize("name", compile_environments())
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * ("Inline" not in one)) for one in compile_environments()]
+)
 def test_gymnasiums_own_checks(name, make):
     check_env(make(name, render_mode="rgb_array"))  # the other ways to render are tried, too
 

@@ -50,7 +50,7 @@ def one_episode(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * ("Inline" not in one)) for one in NAMES])
 def test_what_was_recorded_is_played_again(name, make, tmp_path):
     path = tmp_path / "episodes.parquet"
     shown, last = record(make(name, [SMALL]), path)

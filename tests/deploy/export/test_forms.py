@@ -12,7 +12,7 @@ from tests.deploy.export.cases import CASES, COLUMNS, TIES
 
 
 @pytest.mark.parametrize(
-    "task", [pytest.param(one, marks=pytest.mark.slow if "regalloc" in one else []) for one in CASES]
+    "task", [pytest.param(one, marks=pytest.mark.slow if one != "inline-size" else []) for one in CASES]
 )
 def test_decisions_are_the_policys_and_the_folder_is_replaced(task, export):
     policy, make_trace, *_ = CASES[task]
