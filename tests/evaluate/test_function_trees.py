@@ -30,6 +30,8 @@ from tests.fakes.policies import linear_policy
 from tests.fakes.scores import scores
 from tests.host.test_regalloc_real import TASK
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ["matrix/lu.cpp", "lz/match.c"]
 FEATURES = (DENSITY, "is_hint", "nr_broken_hints", "liverange_size", "progress")
 
@@ -64,7 +66,6 @@ def scored(source: str) -> ScoredModule:
     return ScoredModule(Module("p", source, "c", "train", sha256(source)), scores(1, 1, 1, 10.0), 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("num_workers", [1, 2])
 def test_rewards_are_bit_identical_with_fewer_compiles(toolchain, fast, modules, store, num_workers, leaves_nothing):
     weights, some = candidates(6), [scored(source) for source in SOURCES]

@@ -19,6 +19,8 @@ from mlgo.pool.worker import Raised
 from tests.conftest import WITHIN_S, wait_for
 from tests.pool.handlers import log_lines, make_cancellable, make_failing, make_logging, make_misbehaving, make_square
 
+pytestmark = pytest.mark.slow
+
 LONG_S = 60.0
 """Deadline for calls, in seconds; none comes near it unless something hangs."""
 

@@ -36,6 +36,8 @@ from mlgo.pool.tree_store import ReplayStore, TreeKey
 from mlgo.research.commands.distill import agreement, distil, taught_questions
 from tests.conftest import SAMPLE
 
+pytestmark = pytest.mark.slow
+
 INT64 = np.dtype(np.int64)
 CHEAP = 20  # as in models.py, which this process cannot import
 SOURCES = {"inline-size": "json/parser.cpp", "regalloc-evict": "matrix/lu.cpp", "regalloc-priority": "matrix/lu.cpp"}
@@ -191,9 +193,7 @@ def answers_of(result):
     return np.frombuffer(result.answers, result.header.advice.dtype)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.slow if one not in ("cheap", "longest") else []) for one in TASKS]
-)
+@pytest.mark.parametrize("name", TASKS)
 def test_a_compile_is_decided_as_tensorflow_decides(name, built, imported, compiled, in_tensorflow, tmp_path):
     task = get_task(TASKS[name])
     result = compiled(task.name, imported(name))
@@ -218,7 +218,6 @@ def test_a_compile_is_decided_as_tensorflow_decides(name, built, imported, compi
         assert len(set(found.tolist())) > 1
 
 
-@pytest.mark.slow
 def test_the_same_object_as_under_the_same_rule_written_in_numpy(imported, compiled):
     for name, advisor in (("always", ConstantAdvisor(1)), ("first", FIRST_LEGAL)):
         mine, theirs = (compiled(TASKS[name], one) for one in (imported(name), advisor))
@@ -297,7 +296,6 @@ def test_what_needs_a_model_of_its_own_says_so(imported, toolchain, tmp_path):
         load_stored(tmp_path / "first-s0", Binary)
 
 
-@pytest.mark.slow
 def test_a_tree_of_it(imported):
     """All questions count alike. The rule is found again: cost_estimate < 20."""
     rng, features = np.random.default_rng(0), imported("cheap").features
@@ -319,8 +317,8 @@ SENT = "the compiler sends cost_estimate as 1 int64, not "
     ("name", "words"),
     [
         ("unknown-feature", r"the compiler lacks 1 of the policy's features \(loop_depth\)"),
-        pytest.param("float-feature", f"{SENT}1 float32; the policy was trained for", marks=pytest.mark.slow),
-        pytest.param("wide-feature", f"{SENT}2 int64; the policy was trained for", marks=pytest.mark.slow),
+        ("float-feature", f"{SENT}1 float32; the policy was trained for"),
+        ("wide-feature", f"{SENT}2 int64; the policy was trained for"),
     ],
 )
 def test_a_model_for_another_compiler_is_refused(name, words, built, compiled):
