@@ -3,7 +3,7 @@
 import argparse
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -110,15 +110,20 @@ def run_export(args: argparse.Namespace) -> None:
     if args.split and not args.corpus:
         raise ConfigError("--split is for --corpus; a captured project has no splits")
     config, toolchain = configured(args)
+    modules = tqdm(_unpacked(args), "written", unit="module", disable=None)
+    count = export_corpus(args.output, modules, toolchain, config.compile)
+    say(args, {"modules": count}, f"{count} modules in {args.output}")
+
+
+def _unpacked(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
+    """Modules by name, and their files; unpacked with the first that is asked for."""
     bitcode = shared_folder() / "bitcode"
     if args.corpus:
         modules = load_modules(args.corpus, splits=[args.split] if args.split else None)
         files = unpack_bitcode(args.corpus, modules, bitcode)
     else:
         modules, files = unpack_project(args.project / CAPTURED_NAME, bitcode)
-    named = [(one.key if args.corpus else one.name, files[one.key]) for one in modules]
-    count = export_corpus(args.output, tqdm(named, "written", unit="module", disable=None), toolchain, config.compile)
-    say(args, {"modules": count}, f"{count} modules in {args.output}")
+    yield from ((one.key if args.corpus else one.name, files[one.key]) for one in modules)
 
 
 def run_relink(args: argparse.Namespace) -> None:
@@ -174,7 +179,7 @@ def run_seen(args: argparse.Namespace) -> int:
     ]
     if args.corpus is not None:
         trained = corpus_projects(args.corpus, shared / "bitcode", "train", None)
-        unpacked += [(target.modules, target.unpack()) for target in trained]
+        unpacked += [(one.modules, unpack_bitcode(args.corpus, one.modules, shared / "bitcode")) for one in trained]
     tables = [
         project_bodies(front_end.print_ir, modules, files, shared / "bodies", args.jobs)
         for modules, files in tqdm(unpacked, "read", unit="project", disable=None)
@@ -188,8 +193,7 @@ def run_seen(args: argparse.Namespace) -> int:
         instructions = shares(bodies, kinds)
         share, longest = seen_share(instructions), seen.longest(bodies, kinds, args.list)
         found.append({"project": name, "instructions": instructions, "seen": share, "longest": longest})
-    record = {"projects": found, "trained_on": names[number:]}
-    say(args, record, _seen_text(found))
+    say(args, {"projects": found, "trained_on": names[number:]}, _seen_text(found))
     return int(any(one["seen"] > args.most for one in found))
 
 

@@ -181,8 +181,7 @@ def program_of(modules: Container[str], program: RowView) -> Row:
     """A row of ``artifacts.PROGRAMS_OF_PROJECT`` whose parts hold these modules alone; the others are foreign."""
     parts = [part | {"modules": [name for name in part["modules"] if name in modules]} for part in program["parts"]]
     missing = {name: True for part in program["parts"] for name in part["modules"] if name not in modules}
-    linked = [part for part in parts if part["modules"]]
-    return {**program, "parts": linked, "foreign": [*program["foreign"], *missing]}
+    return {**program, "parts": [part for part in parts if part["modules"]], "foreign": [*program["foreign"], *missing]}
 
 
 def program_of_all(project: str, rows: Iterable[RowView]) -> list[Row]:

@@ -23,7 +23,7 @@ class Importance:
     changed_share: float  # of the answers, when the feature's values are dealt out anew
 
 
-def recorded_questions(
+def sample_questions(
     trace: pa.Table, projects: Collection[str], features: Collection[str], seed: int, count: int = MAX_QUESTIONS
 ) -> np.ndarray:
     """Sample questions of some projects from ``artifacts.trace_schema`` rows: int64 [num_questions, num_features]."""

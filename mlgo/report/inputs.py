@@ -15,7 +15,7 @@ from mlgo.compare.scores import SPLITS
 from mlgo.compare.trainings import read_policy_record
 from mlgo.errors import ArtifactError
 from mlgo.host.process import without_folders
-from mlgo.policy.importance import Importance, permutation_importance, recorded_questions
+from mlgo.policy.importance import Importance, permutation_importance, sample_questions
 from mlgo.policy.stored import load_policy
 from mlgo.report.pages import Column, Table, count_column, text_column
 
@@ -125,7 +125,7 @@ def feature_importances(
         policy = load_policy(folder / name)
         if not policy.actions.yes_or_no:  # dealing out one column's value anew asks what no compiler asks
             continue
-        questions = recorded_questions(trace, projects, policy.normalisation.features, seed)
+        questions = sample_questions(trace, projects, policy.normalisation.features, seed)
         found[name] = permutation_importance(policy, questions, seed)
     return found
 

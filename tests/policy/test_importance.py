@@ -7,7 +7,7 @@ import pytest
 from mlgo.base.artifacts import trace_schema
 from mlgo.errors import PolicyError
 from mlgo.policy.features import Normalisation
-from mlgo.policy.importance import permutation_importance, recorded_questions
+from mlgo.policy.importance import permutation_importance, sample_questions
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 
@@ -55,12 +55,12 @@ def test_questions_are_sampled_from_the_projects():
         for i in range(50)
     ]
     trace = pa.Table.from_pylist(rows, trace_schema(["x", "y"]))
-    every = recorded_questions(trace, {"p", "r"}, ("y", "x"), 0)
+    every = sample_questions(trace, {"p", "r"}, ("y", "x"), 0)
     assert every.tolist() == [[i, number] for number in (0, 2) for i in range(50)]
-    some = recorded_questions(trace, {"p", "r"}, ("y", "x"), 0, count=30)
+    some = sample_questions(trace, {"p", "r"}, ("y", "x"), 0, count=30)
     assert len(some) == 30
     assert set(some[:, 1].tolist()) == {0, 2}
-    assert np.array_equal(some, recorded_questions(trace, {"r", "p"}, ("y", "x"), 0, count=30))
-    assert recorded_questions(trace, set(), ("x",), 0).shape == (0, 1)
+    assert np.array_equal(some, sample_questions(trace, {"r", "p"}, ("y", "x"), 0, count=30))
+    assert sample_questions(trace, set(), ("x",), 0).shape == (0, 1)
     with pytest.raises(PolicyError, match="the trace lacks 1 of the policy's features"):
-        recorded_questions(trace, {"p"}, ("z",), 0)
+        sample_questions(trace, {"p"}, ("z",), 0)
