@@ -98,12 +98,12 @@ def check_corpus(config: Config, sealed: Path = SEALED) -> None:
 
 def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Path = SEALED) -> None:
     """The same for the projects of some splits, see `check_corpus`."""
-    kept = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
+    sealed_projects = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
     seen: list[tuple[str, Identity]] = []
     named = [(split, ProjectName.of(project).recipe) for split, projects in splits.items() for project in projects]
     for split, name in named:
         one = identity_of(recipes / f"{name}.yaml")
-        for other in kept:
+        for other in sealed_projects:
             if what := one.same_as(other):
                 raise ConfigError(
                     f"{one.recipe} (corpus.splits.{split}) is {what} of the sealed test set ({other.recipe} in "

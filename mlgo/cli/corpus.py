@@ -67,8 +67,8 @@ def add_parser(commands: Any) -> None:
     relink.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     add_options(relink, "--json", *CONFIG)
     seen = add_action("seen", run_seen)
-    told = "what mlgo capture has written, or a table projects/NAME.parquet; may be repeated"
-    seen.add_argument("--project", type=Path, action="append", required=True, metavar="DIR", help=told)
+    help_text = "what mlgo capture has written, or a table projects/NAME.parquet; may be repeated"
+    seen.add_argument("--project", type=Path, action="append", required=True, metavar="DIR", help=help_text)
     seen.add_argument("--corpus", type=Path, metavar="DIR", help="corpus whose projects of split train are trained on")
     seen.add_argument("--against", type=Path, action="append", default=[], metavar="DIR", help="a project trained on")
     seen.add_argument("--most", type=float, default=1.0, metavar="SHARE", help="fail if more of its own code was seen")

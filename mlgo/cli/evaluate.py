@@ -161,8 +161,8 @@ def run(args: argparse.Namespace) -> None:
                 others = measure_references(project, front_end, policy.task) if with_references else []
                 return replace(found, sizes=[*found.sizes, *others])
 
-        told = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
-        results, shipped, course = evaluate_targets(targets, evaluate, output / "parts", origin, told)
+        write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
+        results, shipped, course = evaluate_targets(targets, evaluate, output / "parts", origin, write_line)
     origin["projects"] = {one.project: one.content for one in targets}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
@@ -240,6 +240,6 @@ def _write_page(
     if not shipped.num_rows:
         unknown = "no linked file is known, so what ships was not measured"
         return f"{unknown}; the page has the modules", unknown
-    said = sentences(tried.truth, values.value("compile.optimization")) if tried.truth else []
+    lines = sentences(tried.truth, values.value("compile.optimization")) if tried.truth else []
     shares = [tried.ships.shares.aligned()] if tried.ships.parts else []
-    return "\n".join([*said, tried.ships.table.aligned(), *shares, *failed]), tried.ships.headline
+    return "\n".join([*lines, tried.ships.table.aligned(), *shares, *failed]), tried.ships.headline

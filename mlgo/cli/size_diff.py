@@ -113,21 +113,21 @@ def _top(what: str, changes: Sequence[SizeChange], top: int, named: Callable[[st
 
 
 def _remarks(found: SizeDiff) -> list[str]:
-    said = []
+    lines = []
     if found.stripped:
         first = found.stripped[0]
-        said.append(
+        lines.append(
             f"{first} has no symbol table before or after, as it is stripped: sections only"
             if len(found.files) == 1
             else f"{len(found.stripped):,} files have no symbol table before or after, as they are stripped, such as "
             f"{first}: they count under [text], [read_only] and [unwind]"
         )
     if found.unread:
-        said.append(f"{found.unread:,} members of archives are not ELF (bitcode?) and count nothing")
+        lines.append(f"{found.unread:,} members of archives are not ELF (bitcode?) and count nothing")
     if len(found.forms) > 1:
         numbers = ", ".join(f"{number:,} {form}" for form, number in found.forms.items())
-        said.append(f"the folders hold the same code in several forms ({numbers}); --form linked counts what ships")
-    return said
+        lines.append(f"the folders hold the same code in several forms ({numbers}); --form linked counts what ships")
+    return lines
 
 
 def _state(one: SizeChange) -> str:

@@ -114,10 +114,9 @@ def guarded(measured: ScoreMatrix) -> ScoreMatrix:
 
     A build with the guard compiles twice. It never ships a larger program.
     """
-    kept = measured.scores["total"] < measured.baseline["total"]
-    return replace(
-        measured, scores={name: np.where(kept, one, measured.baseline[name]) for name, one in measured.scores.items()}
-    )
+    smaller = measured.scores["total"] < measured.baseline["total"]
+    scores = {name: np.where(smaller, one, measured.baseline[name]) for name, one in measured.scores.items()}
+    return replace(measured, scores=scores)
 
 
 def program_rows(measured: ScoreMatrix) -> list[ComparisonRow]:

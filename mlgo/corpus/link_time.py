@@ -64,11 +64,11 @@ class Sources:
 def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
     """Write a project's modules to files, for a while."""
     with scratch_directory() as folder:
-        kept = {row["module"]: row for row in rows if not row["skip_reason"]}
-        paths = {name: folder / f"{number}.bc" for number, name in enumerate(kept)}
+        sources = {row["module"]: row for row in rows if not row["skip_reason"]}
+        paths = {name: folder / f"{number}.bc" for number, name in enumerate(sources)}
         for name, path in paths.items():
-            path.write_bytes(kept[name]["bitcode"])
-        yield Sources(kept, paths)
+            path.write_bytes(sources[name]["bitcode"])
+        yield Sources(sources, paths)
 
 
 def remake_programs(

@@ -163,8 +163,8 @@ def options_header() -> str:
 def trained_settings(policy: Policy) -> CompileConfig:
     """Compile settings of a policy's training, as far as they change what is compiled."""
     trained = policy.origin.get("compile", {})
-    kept = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
-    return DEFAULT_COMPILE.model_copy(update=kept)
+    changes = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
+    return DEFAULT_COMPILE.model_copy(update=changes)
 
 
 def _stamp(path: Path) -> dict[str, str | int]:

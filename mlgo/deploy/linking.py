@@ -159,13 +159,13 @@ class _LinkSteps:
         verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
         asked = [verbose, str(stand_in), *self._wanted.options, "-o", self._output]
-        said = self._said([*toolchain.driver(language), *asked])
-        for line in reversed(said.splitlines()):
+        stderr = self._said([*toolchain.driver(language), *asked])
+        for line in reversed(stderr.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
             if str(stand_in) in words and self._output in words:
                 place = words.index(str(stand_in))
                 return words[1:place], words[place + 1 :]
-        error = next((f": {without_folders(line)}" for line in said.splitlines() if "error:" in line), "")
+        error = next((f": {without_folders(line)}" for line in stderr.splitlines() if "error:" in line), "")
         raise LinkError(f"the compiler does not tell how it links{error}")
 
     def whole(self, policy: Policy, guard: bool) -> tuple[int, Path, Path | None]:

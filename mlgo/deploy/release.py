@@ -79,11 +79,11 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
     card = read_json(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
         check_card(card, ChainMap({PARITY: (exported / PARITY).read_bytes()}, files, *by_form.values()), exported)
-    kept = {form: one for form, one in parity.items() if forms is None or form in forms}
-    files[PARITY] = json_text(kept).encode()
-    for form in kept:
+    chosen = {form: one for form, one in parity.items() if forms is None or form in forms}
+    files[PARITY] = json_text(chosen).encode()
+    for form in chosen:
         files |= by_form[form]
-    return Release(found, name, kept, dict(sorted(files.items())), card)
+    return Release(found, name, chosen, dict(sorted(files.items())), card)
 
 
 def policy_hashes(folder: Path) -> dict[str, str]:
@@ -119,13 +119,13 @@ def hashes(files: Mapping[str, bytes]) -> dict[str, Json]:
 
 def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
     """Compare files with what their card says of them; the card's page need not be among them."""
-    said = card.get("files") if isinstance(card, dict) else None
-    if not isinstance(said, dict):
+    listed = card.get("files") if isinstance(card, dict) else None
+    if not isinstance(listed, dict):
         raise ArtifactError(f"{place}: {CARD} is no card; write it again: scripts/describe_policy.py")
     found = hashes({path: data for path, data in files.items() if path != CARD})
-    for path in sorted({*said, *found} - ({PAGE} - set(found))):
-        if said.get(path) != found.get(path):
-            what = "is missing" if path not in found else "is not in the card" if path not in said else "has changed"
+    for path in sorted({*listed, *found} - ({PAGE} - set(found))):
+        if listed.get(path) != found.get(path):
+            what = "is missing" if path not in found else "is not in the card" if path not in listed else "has changed"
             raise ArtifactError(
                 f"{place}: {path} {what} since {CARD} was written; write it again: scripts/describe_policy.py"
             )

@@ -358,12 +358,12 @@ def with_questions(
     scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es"
 ) -> list[ScoredModule]:
     """Keep modules that ask at least one question and at most ``max_questions``, a setting of ``section``."""
-    kept = [one for one in scored if 0 < one.num_questions <= max_questions]
-    if not kept:
+    usable = [one for one in scored if 0 < one.num_questions <= max_questions]
+    if not usable:
         raise TrainingError(
             f"no {purpose} module asks between 1 and {max_questions} questions; raise {section}.max_questions"
         )
-    return kept
+    return usable
 
 
 def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str, dict[str, float]]]:

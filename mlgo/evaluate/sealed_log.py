@@ -65,15 +65,15 @@ def sealed_evaluation(
             "result"
         )
     origin = policy.origin
-    told = [str(origin.get("algorithm", "unknown")), f"seed {origin.get('seed', 'unknown')}"]
+    details = [str(origin.get("algorithm", "unknown")), f"seed {origin.get('seed', 'unknown')}"]
     if corpus := origin.get("corpus_sha256"):
-        told.append(f"corpus {str(corpus)[:12]}")
+        details.append(f"corpus {str(corpus)[:12]}")
     return SealedEvaluation(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         commit=_commit(),
         policy=folder.resolve().name,
         weights=file_sha256(model_file(folder))[:12],
-        provenance=", ".join([*told, f"all {content_hash(origin)[:12]}"]),
+        provenance=", ".join([*details, f"all {content_hash(origin)[:12]}"]),
         form=form,
         projects=f"{len(contents)}, {content_hash(contents)[:12]}",
         reason=" ".join(reason.split()),

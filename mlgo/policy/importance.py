@@ -54,9 +54,9 @@ def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) 
     answers = logits(inputs) > 0.0
     found = []
     for column, feature in enumerate(policy.normalisation.features):
-        kept = inputs[:, column].copy()
-        inputs[:, column] = generator(seed, "importance", feature).permutation(kept)
+        original = inputs[:, column].copy()
+        inputs[:, column] = generator(seed, "importance", feature).permutation(original)
         changed = (logits(inputs) > 0.0) != answers
-        inputs[:, column] = kept
+        inputs[:, column] = original
         found.append(Importance(feature, float(changed.mean())))
     return sorted(found, key=lambda one: -one.changed_share)

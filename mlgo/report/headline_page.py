@@ -80,14 +80,14 @@ def show_overview(args: argparse.Namespace) -> RenderedPage:
 def summarise(figures: RowView, measure: measures.Measure) -> str:
     """One line about one policy: the verdict, gains with their intervals, and how many projects went which way."""
     prefix = prefix_of(measure.name)
-    told = {name: figures.get(f"{prefix}{name}") for name in ("finding", *(f"projects_{way}" for way in Tally._fields))}
+    row = {name: figures.get(f"{prefix}{name}") for name in ("finding", *(f"projects_{way}" for way in Tally._fields))}
     gains = [
         f"{text} {how}"
         for kind, how in (("geomean", "per project"), ("total", "in total"))
         if (text := _gain(figures, f"{prefix}{kind}"))
     ]
-    counts = f"{told['projects_smaller']} smaller, {told['projects_larger']} larger, {told['projects_equal']} equal"
-    return f"{told['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
+    counts = f"{row['projects_smaller']} smaller, {row['projects_larger']} larger, {row['projects_equal']} equal"
+    return f"{row['finding']}; {measure.words.title}: {'; '.join([*gains, f'projects: {counts}'])}"
 
 
 def _gain(figures: Mapping[str, float | None], name: str) -> str:

@@ -42,11 +42,11 @@ def opt(arguments: Sequence[str]) -> int:
         return not_applicable("what opt writes is wanted, and clang runs more passes than it")
     command = [*toolchain.back_end, "-Oz", "-x", "ir", "-c", *files, "-o", os.devnull]
     numbering = [*command, "-mllvm", "-opt-bisect-limit=0"]
-    told = subprocess.run(numbering, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    first = _FIRST.search(told.stderr)
-    if told.returncode:
-        sys.stderr.write(told.stderr)
-        return told.returncode
+    numbered = subprocess.run(numbering, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    first = _FIRST.search(numbered.stderr)
+    if numbered.returncode:
+        sys.stderr.write(numbered.stderr)
+        return numbered.returncode
     if first is None:
         return not_applicable("this clang does not tell where its inliner begins")
     only = [f"-opt-bisect={first[1]}-{_LAST}", "-opt-bisect-verbose=0"]

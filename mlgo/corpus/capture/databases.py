@@ -166,8 +166,8 @@ def _problem_of(commands: Sequence[tuple[Sequence[str], Path]], calls: Sequence[
     if not calls and compiling:
         return f"compiler: {Path(compiling[0][0]).name} is no C or C++ compiler that is known here"
     unknown = [call for call in calls if call.problem]
-    said = any(isinstance(step, CompileStep) for call in unknown for step in steps_of(call))
-    return unknown[0].problem if unknown and not said else ""
+    compiles = any(isinstance(step, CompileStep) for call in unknown for step in steps_of(call))
+    return unknown[0].problem if unknown and not compiles else ""
 
 
 def _param_files(action: Mapping[str, Any]) -> dict[str, str]:

@@ -262,10 +262,10 @@ class Recompiler:
         *options, _, language, source = self._front_end(row, Path("unused.o"))
         options = [option for option in options if option not in ("-emit-obj", f"-Werror={_DATE}")]
         try:
-            said = self._run(row, [options[0], "-fsyntax-only", f"-W{_DATE}", *options[1:], "-x", language, source])
+            warnings = self._run(row, [options[0], "-fsyntax-only", f"-W{_DATE}", *options[1:], "-x", language, source])
         except CompileError:
             return False
-        return f"[-W{_DATE}]" in said
+        return f"[-W{_DATE}]" in warnings
 
 
 def _source_is_other(row: RowView) -> str:

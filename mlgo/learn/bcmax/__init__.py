@@ -39,15 +39,15 @@ class BestClone(Learner):
         config: BCMaxConfig = context.config
         start, actions = context.start, context.actions
         earlier = load_earlier(config.policies, context.task)
-        told = get_task(context.task).references.is_heuristic
+        is_heuristic = get_task(context.task).references.is_heuristic
         context.train = sample(context.train, config.modules, context.seed, "bcmax", "train")
         if config.use_trees and context.trees is None:
             raise ConfigError("bcmax.use_trees needs replay.enabled")
         context.check_trace(start.normalisation)
         keys = {one.module.key for one in context.train}
-        known = heuristic_trajectories(context.trace, keys, actions, start.normalisation) if told else None
+        known = heuristic_trajectories(context.trace, keys, actions, start.normalisation) if is_heuristic else None
         architecture = Architecture((start.num_inputs, *config.hidden, 1))
-        if not told and architecture != start.architecture:
+        if not is_heuristic and architecture != start.architecture:
             raise ConfigError("bcmax.hidden must be like policy.hidden for tasks whose heuristic tells no decisions")
         blank = replace(start, architecture=architecture, weights=np.zeros(architecture.num_params, np.float32))
         hashes = {

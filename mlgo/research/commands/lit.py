@@ -104,9 +104,9 @@ def _run_test(path: Path, folder: Path, text: str, scratch: Path, toolchain: str
         return Tested(name, "not applicable", reason.read_text().splitlines()[0])
     if done.returncode == 0:
         return Tested(name, "passed")
-    said = [line for line in done.stderr.splitlines() if line.strip()]
+    messages = [line for line in done.stderr.splitlines() if line.strip()]
     how = f"no end within {_TIMEOUT_S:g} s" if done.returncode is None else f"status {done.returncode}"
-    return Tested(name, "failed", f"{how}: {' | '.join(said[-3:])[:500]}")
+    return Tested(name, "failed", f"{how}: {' | '.join(messages[-3:])[:500]}")
 
 
 def script(path: Path, text: str, temporary: Path, host: Path) -> list[str]:
