@@ -20,6 +20,8 @@ from mlgo.errors import ArtifactError
 
 _MAX_JSON_BYTES = 1 << 26
 _MAX_ARRAY_BYTES = 1 << 30
+_MAX_PATH, _MAX_NAME = 3072, 240
+"""Bytes of a foreign path and of its parts: less than a file system takes, as temporary files have longer names."""
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
 
@@ -229,6 +231,40 @@ def _remove(path: Path) -> None:
 def _check_size(path: Path, max_bytes: int) -> None:
     if (num_bytes := path.stat().st_size) > max_bytes:
         raise ValueError(f"{num_bytes} bytes, where {max_bytes} are the most")
+
+
+def joined(root: Path, name: str) -> Path:
+    """A place inside a folder, by a name that came from outside; it need not exist.
+
+    Raises:
+        ArtifactError: the name is no relative path without ``..`` that a file system takes, or a link on the way leads
+            out of the folder.
+    """
+    path = root / relative(name)
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
+        raise ArtifactError(f"{path} leads out of {root} through a link; remove the link")
+    return path
+
+
+def relative(name: str, what: str = "name") -> str:
+    """The same name, if it stays inside any folder that it is joined to; `ArtifactError` otherwise.
+
+    Args:
+        what: it is, for the message.
+    """
+    parts = name.split("/")
+    try:
+        is_long = len(os.fsencode(name)) > _MAX_PATH or max(len(os.fsencode(part)) for part in parts) > _MAX_NAME
+        refused = "is too long" if is_long else ""
+    except UnicodeEncodeError:  # half a character
+        refused = "is no text"
+    if not name or "\0" in name:
+        refused = "names no file"
+    elif name.startswith("/") or ".." in parts:
+        refused = "leads out of its folder"
+    if refused:
+        raise ArtifactError(f"{what} {name[:100]!r} {refused}; it must be a relative path without ..")
+    return name
 
 
 def canonical_json(value: Any) -> str:

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from mlgo.base.files import hash64, write_atomically
-from mlgo.errors import PolicyError
+from mlgo.base.files import hash64, joined, write_atomically
+from mlgo.errors import ArtifactError, PolicyError
 from tests.conftest import REPOSITORY
 
 PROGRAM = "from mlgo.base.files import source_hash; print(source_hash())"
@@ -60,3 +60,32 @@ def test_of_two_that_draft_one_folder_the_last_to_finish_stays_and_both_are_whol
 
 def test_a_hash_of_64_bits_is_that_of_b2sum_the_first_byte_lowest():
     assert hash64(b"abc").to_bytes(8, "little").hex() == "d8bb14d833d59559"
+
+
+@pytest.mark.parametrize("name", ["a", "a/b.c", "./a", "a//b", "...", "a..b", "\u00fc\udcff", ".", "-", "x" * 240])
+def test_a_name_from_outside_is_joined_where_it_stays_inside(name, tmp_path):
+    assert joined(tmp_path, name) == tmp_path / name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/etc/x", "..", "../x", "a/../../x", "a/..", "a\0b", "x" * 241, "a/" * 2000, "\ud800", "//x"]
+)
+def test_a_name_from_outside_that_leads_out_or_is_none_is_refused(name, tmp_path):
+    with pytest.raises(ArtifactError, match=r"name '.*must be a relative path"):
+        joined(tmp_path, name)
+
+
+def test_links_are_followed_inside_the_folder_alone(tmp_path):
+    root = tmp_path / "root"
+    (root / "own").mkdir(parents=True)
+    for name, target in {"in": "own", "up": "..", "far": "/etc", "hung": "/nowhere", "round": "round"}.items():
+        (root / name).symlink_to(target)
+    (root / "own" / "back").symlink_to("../../root")
+    (tmp_path / "alias").symlink_to(root)
+    for name in ("in/x", "own/back/in/x"):
+        assert joined(root, name) == root / name
+        assert joined(tmp_path / "alias", name) == tmp_path / "alias" / name
+    for name in ("up", "up/x", "far", "far/x", "hung", "own/back/far/x"):
+        with pytest.raises(ArtifactError, match=r"leads out of .* through a link"):
+            joined(root, name)
+    assert joined(root, "round/x") == root / "round/x"  # to open it is the error
