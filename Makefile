@@ -6,6 +6,7 @@ CORES ?= all
 PRESET ?=
 POLICY ?=
 REASON ?=
+FILES ?=
 FORMS ?=
 EXTRA ?=
 TORCH ?= torch==2.13.0
@@ -53,8 +54,8 @@ test: setup  ## run the tests
 test-pipeline: setup  ## run the tests of rules and stages, which run the tiny preset first
 	$(PYTEST) -m "not slow" tests/pipeline
 
-test-slow: setup  ## run the slow tests as well
-	$(PYTEST)
+test-slow: setup  ## run all tests; with FILES=... only the slow ones of these
+	$(PYTEST) $(if $(FILES),-m slow $(FILES))
 
 check: setup  ## linters, formatters, types, workflow
 	$(RUN) ruff check .

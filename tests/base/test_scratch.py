@@ -77,6 +77,7 @@ def test_a_lock_that_outlives_its_owner_for_a_moment_is_waited_for():
     assert not folder.parent.exists()
 
 
+@pytest.mark.slow
 def test_processes_that_start_together_do_not_sweep_each_other():
     program = (
         "import time\nfrom mlgo.base.scratch import remove_own_scratch, scratch_directory\nend = time.monotonic() + 3\n"

@@ -55,6 +55,7 @@ def pools_of_a_worker():
     return handle
 
 
+@pytest.mark.slow
 def test_a_worker_limits_them_whoever_started_the_pool(monkeypatch):
     for name in VARIABLES:
         monkeypatch.setenv(name, "4")

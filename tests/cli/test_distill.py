@@ -48,6 +48,7 @@ def distil(world, output, *more):
     run_here(*words(world, output), *more)
 
 
+@pytest.mark.slow
 def test_from_a_policy_to_a_compile(prints, world, tmp_path):
     text = prints(*words(world, tmp_path / "tree-s0"))
     assert text.startswith(

@@ -253,6 +253,7 @@ def made(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_the_same_files_every_time(made):
     assert report(made, output="again").returncode == 0
     assert sorted(path.name for path in (made / "report").iterdir()) == sorted(FILES)

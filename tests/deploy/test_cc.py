@@ -20,6 +20,7 @@ from tests.deploy.export.cases import CASES
 PARSER = SAMPLE / "json" / "parser.cpp"
 
 
+@pytest.mark.slow
 def test_it_decides_as_the_policy_does(build, sample, toolchain, task):
     expected = compile_under_advice(
         toolchain, task, sample("json/parser.cpp"), load_policy(default_policy()), DEFAULT_COMPILE

@@ -65,6 +65,7 @@ def test_a_build_that_links_by_its_compiler(parts, archive):
     assert parts.log[-1]["questions"] >= 1
 
 
+@pytest.mark.slow
 def test_thinlto_is_advised_in_both_phases(build):
     write_sources(build)
     for name, within in (("main", 0), ("library", 4), ("native", 0)):  # calls within the file
@@ -92,6 +93,7 @@ def test_a_shared_object_keeps_what_it_exports(parts):
     assert (library.twice(21), library.unused(0)) == (42, 60)
 
 
+@pytest.mark.slow
 def test_the_guard_keeps_the_smaller(build):
     """A policy that inlines all copies a large function to each of its calls, which the heuristic does not."""
     policy = build.constant_policy("always", 1.0)

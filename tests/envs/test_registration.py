@@ -60,6 +60,7 @@ def test_the_sample_corpus_is_all_its_sources(monkeypatch):
         sample_files()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name.replace("-v0", "Flat-v0") for name in compile_environments()])
 def test_a_flat_observation_passes_gymnasiums_own_checks(name, make_alone):
     env = make_alone(name)

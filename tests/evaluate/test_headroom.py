@@ -265,6 +265,7 @@ def test_single_calls_are_those_whose_callee_has_no_other_use(setting, toolchain
     assert np.frombuffer(result.answers, np.int64).tolist() == [0, 1, 0, 0]
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers_or_trees(setting, setting_with):
     once = headroom_of(setting)
     assert headroom_of(setting) == once  # all recalled

@@ -78,13 +78,13 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     jobs = [plain, echo, lost, echo, plain, echo, plain]
     echoed = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True)
     expected = {"plain": compile_plain(toolchain, module, settings).object_sha256, "echo": echoed.object_sha256}
-    others = scratch_folders(Path(tempfile.gettempdir()))
-    killed = []
+    killed, workers = [], []
 
     def kill_the_worker():
         wait_for(lambda: note.exists() and note.read_text() and processes_naming(str(victim)))
         worker = int(note.read_text())
-        assert worker in children()
+        workers.extend(children())
+        assert worker in workers
         os.kill(worker, signal.SIGKILL)
         killed.append(worker)
 
@@ -104,7 +104,8 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     assert np.isnan(lost.score("text_bytes"))
     assert [one.result.object_sha256 for one in outcomes] == [expected[job.module] for job in jobs]
     assert not processes_naming(str(module))
-    assert scratch_folders(Path(tempfile.gettempdir())) == others
+    left = scratch_folders(Path(tempfile.gettempdir()))  # with those of other processes of this machine
+    assert not [folder for folder in left if int(folder.split("-")[0]) in workers]
 
 
 @pytest.fixture
@@ -131,6 +132,7 @@ def host(sample, tmp_path):
                 os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("send", "number", "status", "says"),
     [

@@ -102,6 +102,7 @@ def test_another_question_than_the_known_one_and_an_end_before_it_are_hard_error
             compile_under_advice(toolchain, TASK, module, ConstantAdvisor(0), SETTINGS, known=AnswerPrefix((known,)))
 
 
+@pytest.mark.slow
 def test_same_results_with_fewer_compiles(toolchain, module, never, store):
     candidates = policies(never.header, 12)
     jobs = [CompileJob("m", module, policy, sha256="5" * 64) for policy in candidates]
@@ -198,6 +199,7 @@ def jobs(bitcode, policy, count):
     ]
 
 
+@pytest.mark.slow
 def test_episodes_are_whole_whatever_the_trees_know(toolchain, module, never, policy, read, store):
     with CompileHost(toolchain, TASK.name, SETTINGS, 2) as host:
         plain = compile_episodes(host, jobs(module, policy, 4), read)
@@ -254,6 +256,7 @@ def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, policy, re
     assert told == [("m", True), ("m", False)]
 
 
+@pytest.mark.slow
 def test_the_smallest_compile_is_found(toolchain, module, policy, read, store):
     assert best_remembered(store, "m", "a" * 64, policy, "text_bytes") is None
     wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
@@ -273,6 +276,7 @@ def test_the_smallest_compile_is_found(toolchain, module, policy, read, store):
     assert episodes_hash([again]) == episodes_hash([replace(again, answers=again.answers.copy())])
 
 
+@pytest.mark.slow
 def test_answers_follow_the_probabilities_and_the_luck(toolchain, module, policy):
     policy = policy.with_weights(policy.weights / 50)
     scored = ScoredModule(Module("json", "parser.cpp", "c++", "train", "a" * 64), scores(1, 1, 1), 1)

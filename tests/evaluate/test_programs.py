@@ -57,6 +57,7 @@ def test_what_is_no_program(front_end, tmp_path):
         build_programs([recipe], front_end, tmp_path, 1)
 
 
+@pytest.mark.slow
 def test_levels_stand_beside_contenders_and_without_valgrind_nothing_runs(toolchain, settings, tmp_path, monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     there = settings.model_copy(update={"optimization": "-O2"})

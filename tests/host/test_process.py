@@ -137,6 +137,7 @@ def test_terminate(leaves_nothing):
         assert child.wait(time.monotonic() + 10.0) == -signal.SIGTERM
 
 
+@pytest.mark.slow
 def test_no_child_survives_whenever_its_parent_is_killed():
     """Also between its fork and its wish to die with the parent, of which the kernel then knew nothing."""
     program = (

@@ -51,6 +51,7 @@ def test_own_problems_are_those_of_the_folders():
     assert get_task("inline-size") is PROBLEMS.get("inline-size")
 
 
+@pytest.mark.slow
 def test_another_package_adds_a_problem(tmp_path):
     install(tmp_path, "tiny-inline = tiny:TINY")
     names = run(tmp_path, sys.executable, "-c", "from mlgo.base.registry import PROBLEMS; print(*PROBLEMS.names())")

@@ -95,6 +95,7 @@ def test_a_fitted_network_chooses_what_saves_more_than_the_margin():
     assert episode.actions.tolist() == [2, 1, 4]
 
 
+@pytest.mark.slow
 def test_the_network_of_the_library_is_the_one_of_our_policies():
     pytest.importorskip("sb3_contrib", reason="Stable-Baselines3 is not installed: make setup EXTRA=sb3")
     import torch

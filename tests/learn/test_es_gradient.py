@@ -162,6 +162,7 @@ def test_top_directions_are_those_with_the_best_candidates(gradient):
         assert found.tolist() == everything
 
 
+@pytest.mark.slow
 def test_monte_carlo_does_without_scikit_learn():
     program = (
         "import sys, numpy as np\n"

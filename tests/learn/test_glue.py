@@ -68,7 +68,8 @@ def test_a_learner_that_does_not_learn_such_tasks(tmp_path, learner, task):
         open_context(order(tmp_path, learner, task))
 
 
-VALIDATING = ("bcmax", "es", pytest.param("marginal", marks=pytest.mark.slow), "ppo")
+LONG = [pytest.param(learner, marks=pytest.mark.slow) for learner in ("bcmax", "marginal")]
+VALIDATING = [*LONG, "es", "ppo"]
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_every_learner_compiles_training_modules_and_validates_on_all_of_validat
     assert all(len(set(batch)) == 2 for batch in others)  # as many as the setting says
 
 
-@pytest.mark.parametrize("learner", ["bc", "bcmax", "es", "ppo", pytest.param("marginal", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("learner", [*VALIDATING, "bc"])
 def test_nothing_of_the_test_projects_matters(on_modules, learner):
     """Features, answers and sizes of test are others: neither weights nor scales nor the history change."""
     plain, altered = on_modules(learner), on_modules(learner, "test")
@@ -126,6 +127,7 @@ def test_cloning_stops_by_the_validation_projects(on_modules, learner):
     assert plain.trained.policy.weights.tolist() != altered.trained.policy.weights.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("caution", [0.0, 3.0])
 def test_the_configured_caution_is_in_the_joint_policy(tmp_path, caution):
     policy = train_on_modules(tmp_path, "marginal", rounds=0, caution=caution).trained.policy

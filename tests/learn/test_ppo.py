@@ -103,6 +103,7 @@ def test_advantages_by_hand(gamma, gae_lambda, expected):
     assert terminal_advantages(np.zeros(0), 1.0, gamma, gae_lambda).tolist() == []
 
 
+@pytest.mark.slow
 def test_clipping_by_hand():
     networks_loaded()
     ratios, gains = np.array([1.5, 1.5, 0.5, 0.5, 1.1]), np.array([1.0, -1.0, 1.0, -1.0, 1.0])
@@ -187,6 +188,7 @@ def test_the_policy_stops_where_it_has_moved_too_far():
     assert record["value_loss"] < 1.0  # the value network went on
 
 
+@pytest.mark.slow
 def test_it_finds_the_right_answers():
     state = run(configured(iterations=12))
     assert validate(WRONG).tolist() == [0.0, 0.0]

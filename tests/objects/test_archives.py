@@ -47,6 +47,7 @@ def test_names_of_bsd(tmp_path):
     assert content(path) == [("long.o", b"xyz"), ("b.o", b"!")]
 
 
+@pytest.mark.slow
 @needs
 def test_thousands_of_members(tmp_path):
     names = [f"object number {number:05d}.o" for number in range(5_000)]

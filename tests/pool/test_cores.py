@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CLAIM = """
 import json, os, sys
 from mlgo.pool.cores import claim_core
@@ -62,6 +64,7 @@ assert claim_core() is None
 """
 
 
+@pytest.mark.slow
 def test_without_permission_it_works_and_says_so_once():
     run = subprocess.run([sys.executable, "-c", WITHOUT_PERMISSION], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

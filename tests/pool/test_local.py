@@ -21,11 +21,13 @@ def pool(leaves_nothing):
         yield one
 
 
+@pytest.mark.slow
 def test_descriptors_go_with_the_pool(leaves_nothing):
     with leaves_nothing(), Pool(LocalBackend(make_misbehaving), 2) as pool:
         collect(pool, [1, 2, "die", 3])
 
 
+@pytest.mark.slow
 def test_slow_jobs_do_not_hold_others_back():
     with Pool(LocalBackend(make_misbehaving), 2) as pool:
         collect(pool, [1, 1])
@@ -54,6 +56,7 @@ def test_no_process_before_the_first_job(leaves_nothing):
             assert children() == before
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_loses_only_its_job(pool):
     results = collect(pool, [1, 2, "die", 3, 4, "exit", 5])
     assert [results[2].exit_code, results[5].exit_code] == [-signal.SIGKILL, 7]

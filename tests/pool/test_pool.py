@@ -36,6 +36,7 @@ def test_a_handler_that_cannot_be_made_is_an_error_not_a_lost_worker(leaves_noth
             list(pool.map([1, 2, 3]))
 
 
+@pytest.mark.slow
 def test_a_job_whose_worker_died_is_done_by_another(tmp_path):
     with Pool(LocalBackend(make_dying_once(tmp_path)), 2, retries=1) as pool:
         assert dict(pool.map(range(8))) == {i: i for i in range(8)}

@@ -121,6 +121,7 @@ def _write_many(root, start: int, count: int) -> None:
         store.insert(MODULE, result(policy * 7919 % 2**16, 7))
 
 
+@pytest.mark.slow
 def test_concurrent_writers_lose_nothing(tmp_path):
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write_many, args=(tmp_path, 50 * i, 60)) for i in range(4)]

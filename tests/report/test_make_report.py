@@ -70,6 +70,7 @@ def headline(page: str) -> list[str]:
     return re.findall(r'<p class="sentence">(.*?)</p>', page)
 
 
+@pytest.mark.slow
 def test_same_inputs_give_the_same_bytes(world):
     made(world)
     first = [(world.root / "report" / name).read_bytes() for name in OUTPUTS]
@@ -308,6 +309,7 @@ def test_a_page_about_costs_does_not_speak_of_sizes(allocating):
     assert "1.005 times the cost they take" in page
 
 
+@pytest.mark.slow
 def test_programs_that_ran_under_these_policies(allocating):
     absent = section(made(allocating), "programs", "ships")
     assert "<code>make programs</code>" in absent

@@ -17,6 +17,7 @@ def kept(name: str) -> RenderedPage:
     return headline_page.show(Namespace(data=KEPT / name, preset=None, learner=None))
 
 
+@pytest.mark.slow
 def test_the_table_of_the_readme_is_made_from_the_kept_looks_at_the_sealed_set(monkeypatch):
     monkeypatch.chdir(REPOSITORY)  # where the configuration is
     readme = REPOSITORY / "README.md"

@@ -18,6 +18,7 @@ def outcomes(folder, tools=None):
     return {one.name: (one.outcome, one.reason) for one in run_tests(folder, "auto", tools)}
 
 
+@pytest.mark.slow
 def test_what_the_inliner_asks_about_the_file_as_it_stands(folder):
     wrong = INLINE_CHECKS.replace("block_count: 5", "block_count: 3")
     (folder / "wrong.ll").write_text(INLINE + wrong + MUTUAL)
@@ -33,6 +34,7 @@ def test_register_allocation(folder, text):
     assert outcomes(folder) == {"inline.ll": ("passed", "")}
 
 
+@pytest.mark.slow
 def test_what_is_not_applicable_says_why(folder):
     for name, old, new in (
         ("other", "-passes=scc-oz-module-inliner", "-passes=inline"),
@@ -57,6 +59,7 @@ def test_what_is_not_applicable_says_why(folder):
     assert all(reason in found[name][1] for name, reason in reasons.items()), found
 
 
+@pytest.mark.slow
 def test_a_host_or_compiler_that_fails(folder):
     (folder / "Inputs" / "answers.py").write_text(
         ANSWERS.replace("return int(", "raise ValueError('no answer') or int(")

@@ -62,6 +62,7 @@ def parts(build, extraction, tmp_path):
     return sorted((tmp_path / "cut/parts").iterdir())
 
 
+@pytest.mark.slow
 def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, parts, tmp_path):
     assert len(parts) == 36
     assert not (tmp_path / "cut/project.parquet").exists()

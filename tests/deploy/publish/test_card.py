@@ -134,6 +134,7 @@ def rounded(value):
     return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 def test_the_released_card_tells_what_the_kept_tables_tell():
     folder, results = RELEASED / "marginal-s0", REPOSITORY / "docs/results"
     release = read_release(folder, folder)
