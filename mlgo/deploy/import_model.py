@@ -24,6 +24,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import generator
 from mlgo.base.types import DTYPES, TensorSpec
 from mlgo.deploy.export.tensorflow_forms import SIGNATURE, TRAINING_INPUTS, converted, read_saved_model
+from mlgo.deploy.graph_check import write_computing
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
 from mlgo.host.process import Child
 from mlgo.host.tasks.task import Task, all_tasks, get_task
@@ -35,7 +36,7 @@ UNFED = (*TRAINING_INPUTS, "inlining_default")
 
 NUM_QUESTIONS = 200
 
-TIMEOUT_S = 600.0
+TIMEOUT_S = 120.0
 """Of TensorFlow; it takes about 5 s."""
 
 _MAX_DIFFERING = 0.01
@@ -69,6 +70,8 @@ class ConversionCheck:
 
 def check_importable(saved_model: Path) -> None:
     """Refuse what cannot be imported at all, before anything long begins."""
+    if strange := [path for path in saved_model.rglob("*") if not (path.is_file() or path.is_dir())]:
+        raise ArtifactError(f"{strange[0]} is no file; a SavedModel consists of files and folders")
     if not (saved_model / "saved_model.pb").is_file():
         raise ArtifactError(f"{saved_model} holds no saved_model.pb; give the folder of a SavedModel")
     if find_spec("tensorflow") is None:
@@ -131,15 +134,22 @@ def compare_answers(policy: ImportedPolicy, converted: Converted) -> ConversionC
 def convert(saved_model: Path, task: str, folder: Path) -> None:
     """Write into a folder what `read_converted` reads."""
     tf = import_tensorflow()
-    inputs, outputs = _read_signature(tf, saved_model)
+    model = _read(saved_model)
+    inputs, outputs = _read_signature(tf, saved_model, model)
     problem, features = _problem_of(outputs, task), sorted(inputs.keys() - set(UNFED))
     if not features:
         raise PolicyError(f"the model has no features among its inputs, only {_listed(inputs)}")
     if missing := [name for name in problem.actions.needed if name not in features]:
         raise PolicyError(f"the model lacks the input {_listed(missing)}, which tells what answers are legal")
     questions = drawn_questions(problem, [inputs[name] for name in features])
-    write_bytes(folder / _GRAPH, converted(saved_model))
-    np.savez(folder / _ASKED, _asked(tf, saved_model, inputs, problem, questions), *questions.values())
+    with scratch_directory() as copy:
+        write_computing(model, saved_model, copy)
+        try:
+            write_bytes(folder / _GRAPH, converted(copy))
+            answers = _asked(tf, copy, inputs, problem, questions)
+        except MlgoError as error:
+            raise type(error)(str(error).replace(str(copy), str(saved_model))) from error
+    np.savez(folder / _ASKED, answers, *questions.values())
     write_json(folder / _RESULT, {"task": problem.name, "features": features})
 
 
@@ -165,12 +175,15 @@ def drawn_questions(task: Task, inputs: Sequence[TensorSpec]) -> dict[str, np.nd
     return questions
 
 
-def _read_signature(tf: Any, folder: Path) -> tuple[dict[str, TensorSpec], dict[str, TensorSpec]]:
-    """Inputs and outputs by name."""
+def _read(folder: Path) -> Any:
     try:
-        model = read_saved_model(folder)
+        return read_saved_model(folder)
     except Exception as error:  # of protobuf, or of the file
         raise ArtifactError(f"{folder / 'saved_model.pb'} cannot be read ({_first_line(error)})") from error
+
+
+def _read_signature(tf: Any, folder: Path, model: Any) -> tuple[dict[str, TensorSpec], dict[str, TensorSpec]]:
+    """Inputs and outputs by name."""
     tags = [sorted(graph.meta_info_def.tags) for graph in model.meta_graphs]
     serving = [graph for graph in model.meta_graphs if _TAG in graph.meta_info_def.tags]
     if not serving:

@@ -18,6 +18,7 @@ from mlgo.learn.tensorflow import import_tensorflow
 from mlgo.policy.stored import load_policy
 
 tf = import_tensorflow()
+from tensorflow.python.trackable.resource import CapturableResource  # noqa: E402
 
 FED_IN_TRAINING = {"discount": tf.float32, "reward": tf.float32, "step_type": tf.int32}
 CHEAP = 20  # the model `cheap` inlines what costs less
@@ -109,6 +110,22 @@ def _ones(length: int = 1, dtype: Any = tf.int64, output: str = "inlining_decisi
     return lambda x: {output: tf.ones([length], dtype)}
 
 
+class Writing(CapturableResource):
+    """A part of a model that writes a file when the model is loaded."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self._file = str(file)
+
+    def _create_resource(self) -> Any:
+        return tf.raw_ops.AnonymousHashTable(key_dtype=tf.int64, value_dtype=tf.int64)
+
+    def _initialize(self) -> int:
+        if not tf.executing_eagerly():
+            tf.raw_ops.WriteFile(filename=self._file, contents="")
+        return 1
+
+
 def build(name: str, folder: Path, names: Sequence[str]) -> None:
     """Write a model; some are to be refused."""
     cost, yes = specs(["cost_estimate"], (1,)), _ones()
@@ -117,6 +134,9 @@ def build(name: str, folder: Path, names: Sequence[str]) -> None:
         return {
             "inlining_decision": tf.cast(tf.linalg.det(tf.eye(2) * tf.cast(x["cost_estimate"], tf.float32)), tf.int64)
         }
+
+    def reading(x: dict[str, Any]) -> dict[str, Any]:
+        return {"inlining_decision": tf.ones([1], tf.int64) + tf.strings.to_number(tf.io.read_file("/n"), tf.int64)}
 
     makers: dict[str, Callable[[], Model]] = {"first": first, "lightest": lightest, "longest": longest}
     makers |= {
@@ -139,6 +159,8 @@ def build(name: str, folder: Path, names: Sequence[str]) -> None:
         "no-shape": lambda: Model(yes, [tf.TensorSpec(None, tf.int64, name="cost_estimate")]),
         "operator": lambda: Model(determinant, cost),
         "no-variables": lambda: always(["cost_estimate"]),
+        "writing": lambda: Model(yes, cost, part=Writing(folder / "canary")),
+        "reading": lambda: Model(reading, cost),
     }
     model = makers.get(name, lambda: Model(yes, cost))()
     model.save(folder, "serving_default" if name == "other-key" else "action")
