@@ -241,6 +241,11 @@ def joined(root: Path, name: str) -> Path:
             out of the folder.
     """
     path = root / relative(name)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.path.realpath(path, strict=True)  # else links to links, too long together, count as folders
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be followed: {error.strerror}") from error
     if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):
         raise ArtifactError(f"{path} leads out of {root} through a link; remove the link")
     return path

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
@@ -20,7 +21,7 @@ from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.recipe import Wheel
-from mlgo.corpus.store import OBJECTS_NAME
+from mlgo.corpus.store import IN_CAPTURED, OBJECTS_NAME
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
 from mlgo.host.frontend import FrontEnd
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     command = args.build[1:] if args.build[:1] == ["--"] else args.build
     if sum(map(bool, (command, args.source, args.sdist))) != 1:
         raise ConfigError("give one of a command after --, --from, and --sdist")
+    claim(args.output, IN_CAPTURED)
     if args.sdist:
         captured, status = _capture_sdist(args), 0
     else:

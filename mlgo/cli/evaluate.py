@@ -1,7 +1,6 @@
 """`mlgo evaluate`: a finished policy on a project of one's own, or on any corpus."""
 
 import argparse
-import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping
@@ -24,8 +23,9 @@ from mlgo.base.artifacts import (
     write_table,
 )
 from mlgo.base.config import CompileConfig, Settings
-from mlgo.base.files import file_sha256, write_text
+from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.names import PolicyName
+from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
@@ -109,6 +109,8 @@ def run(args: argparse.Namespace) -> None:
     values = settings_of(args)
     name = PolicyName.of(args.policy.resolve().name)
     targets, output = _targets(args, name)
+    check_output(output, ("results.parquet", "shipped.parquet", "search.parquet", "report.html", "parts"))
+    parts = joined(output, "parts")
     if args.search and args.form == "thin":
         raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
@@ -162,7 +164,7 @@ def run(args: argparse.Namespace) -> None:
                 return replace(found, sizes=[*found.sizes, *others])
 
         write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
-        results, shipped, course = evaluate_targets(targets, evaluate, output / "parts", origin, write_line)
+        results, shipped, course = evaluate_targets(targets, evaluate, parts, origin, write_line)
     origin["projects"] = {one.project: one.content for one in targets}
     write_table(output / "results.parquet", results, RESULTS, origin)
     write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
@@ -170,7 +172,7 @@ def run(args: argparse.Namespace) -> None:
         write_table(output / "search.parquet", course, SEARCH_COURSE, origin)
     else:  # of an earlier evaluation
         (output / "search.parquet").unlink(missing_ok=True)
-    shutil.rmtree(output / "parts")
+    remove_tables(parts)
     failures = [row for row in results.to_pylist() if row["failure"]]
     if len(failures) == results.num_rows:
         first = failures[0]
@@ -217,7 +219,7 @@ def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[Evaluatio
     targets = [one_project(path, bitcode) for path in paths]
     if twice := [name for name, count in Counter(one.project for one in targets).items() if count > 1]:
         raise ConfigError(f"--project names {twice[0]} more than once")
-    return targets, args.output or paths[0] / "evaluation" / folder
+    return targets, args.output or joined(paths[0], f"evaluation/{folder}")
 
 
 def _write_page(

@@ -8,11 +8,12 @@ import zipfile
 import zlib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
+from mlgo.base.files import joined
 from mlgo.base.packages import Package, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -20,7 +21,7 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
-from mlgo.errors import CompileError, CorpusError
+from mlgo.errors import ArtifactError, CompileError, CorpusError
 from mlgo.host.frontend import FrontEnd
 
 
@@ -145,11 +146,24 @@ def unpack(archive: Path, folder: Path) -> Path:
                 zipped.extractall(folder)
         else:
             with tarfile.open(archive) as tar:
-                if hasattr(tarfile, "data_filter"):
-                    tar.extractall(folder, filter="data")
-                else:  # Python 3.11.0 to 3.11.3
-                    _extract_files(tar, folder)
-    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+                for member in tar:
+                    path = joined(folder, member.name)
+                    if member.islnk():
+                        joined(folder, member.linkname)
+                    if hasattr(tarfile, "data_filter"):
+                        tar.extract(member, folder, filter="data")
+                    else:  # Python 3.11.0 to 3.11.3
+                        _extract(tar, member, path)
+    except (
+        ArtifactError,
+        tarfile.TarError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        OSError,
+        ValueError,
+    ) as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not the archive's fault
         raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error
@@ -159,22 +173,17 @@ def unpack(archive: Path, folder: Path) -> Path:
     return folders[0]
 
 
-def _extract_files(tar: tarfile.TarFile, folder: Path) -> None:
-    """Extract folders and ordinary files."""
-    for member in tar:
-        name = PurePosixPath(member.name)
-        if name.is_absolute() or ".." in name.parts:
-            raise ValueError(f"{member.name} is outside the folder")
-        path = folder / name
-        if member.isdir():
-            path.mkdir(parents=True, exist_ok=True)
-            continue
-        content = tar.extractfile(member) if member.isreg() else None
-        if content is None:
-            raise ValueError(f"{member.name} is a link or a device")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with content, path.open("wb") as file:
-            shutil.copyfileobj(content, file)
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    """Extract a folder or an ordinary file."""
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        return
+    content = tar.extractfile(member) if member.isreg() else None
+    if content is None:
+        raise ValueError(f"{member.name} is a link or a device")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with content, path.open("wb") as file:
+        shutil.copyfileobj(content, file)
 
 
 def program_of(modules: Container[str], program: RowView) -> Row:

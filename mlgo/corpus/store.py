@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, table_rows
-from mlgo.base.files import write_bytes
+from mlgo.base.files import relative, write_bytes
 from mlgo.errors import CorpusError
 
 CAPTURED_NAME = "project.parquet"
@@ -19,6 +19,11 @@ OBJECTS_NAME = "objects.parquet"
 """Table of ``artifacts.OBJECTS_OF_BUILD`` there."""
 VERIFIED_NAME = "verified.parquet"
 """Table of ``artifacts.VERIFIED`` there."""
+IN_CAPTURED = (
+    *(CAPTURED_NAME, PROGRAMS_NAME, OBJECTS_NAME, VERIFIED_NAME, "records", "tools", "parts", "evaluation"),
+    *("source", "unpacked", "bin", "tmp", "wheel", "build.log", "constraints.txt", "exports.map"),
+)
+"""All that captures and what looks at them have put into such a folder."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,10 @@ class Module:
     language: str  # `c` or `c++`
     split: str  # `train`, `validation` or `test`
     sha256: str  # hash of its bitcode
+
+    def __post_init__(self) -> None:
+        relative(self.project, "project")  # both are parts of file names
+        relative(self.sha256, "hash of bitcode")
 
     @property
     def key(self) -> str:

@@ -18,7 +18,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mlgo.base.files import write_bytes
+from mlgo.base.files import joined, write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, Step, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
@@ -181,7 +181,7 @@ def _param_files(action: Mapping[str, Any]) -> dict[str, str]:
 
 
 _API = Path(".cmake/api/v1")
-_QUERY = _API / "query/client-mlgo/codemodel-v2"
+_QUERY = f"{_API}/query/client-mlgo/codemodel-v2"
 _TOOLS = {"C": "cc", "CXX": "c++"}
 _LIBRARY_ROLES = ("libraryPath", "libraries")
 
@@ -259,14 +259,14 @@ def read_cmake(folder: Path, root: Path | None = None) -> Build:
     reply = folder / _API / "reply"
     indexes = sorted(path.name for path in reply.glob("index-*.json"))
     if not indexes:
-        write_bytes(folder / _QUERY, b"")
+        write_bytes(joined(folder, _QUERY), b"")
         raise CorpusError(
             f"{folder} has no reply of CMake's file API. The question is written now: run cmake {folder}, then this "
             "again"
         )
     found = [one.jsonFile for one in _read(reply, indexes[-1], _Index).objects if one.kind == "codemodel"]
     if not found:
-        write_bytes(folder / _QUERY, b"")
+        write_bytes(joined(folder, _QUERY), b"")
         raise CorpusError(f"{reply / indexes[-1]} has no codemodel; run cmake {folder}, then this again")
     model = _read(reply, found[0], _Codemodel)
     if not model.configurations:

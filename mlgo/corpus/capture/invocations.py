@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from mlgo.base.files import joined
+from mlgo.base.output import fresh
 from mlgo.errors import ArtifactError, ConfigError
 
 Tool = Literal["cc", "c++", "ar", "ld"]
@@ -96,7 +98,7 @@ PATH={path}
 records={records}
 if [ -d "$records" ]; then
   number=0
-  while [ -e "$records/$$-$number" ]; do number=$((number + 1)); done
+  while [ -e "$records/$$-$number" ] || [ -L "$records/$$-$number" ]; do number=$((number + 1)); done
   {{
     printf '%s\\0' {tool} {program} "$PWD" "$#" "$@"
     for argument in "$@"; do
@@ -116,7 +118,7 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
 
     Returns its exit status, negative where a signal ended it.
     """
-    (folder / RECORDS).mkdir(parents=True, exist_ok=True)
+    joined(folder, RECORDS).mkdir(parents=True, exist_ok=True)
     wrapped = wrap_tools(folder, environment)
     if shutil.which(command[0], path=wrapped["PATH"]) is None:
         raise ConfigError(f"cannot start {command[0]}: no such program")
@@ -134,8 +136,7 @@ def wrap_tools(
     """Write a wrapper for each tool that a build could find, and return the build's environment."""
     path = environment.get("PATH", os.defpath)
     tools = folder / "tools"
-    shutil.rmtree(tools, ignore_errors=True)
-    tools.mkdir(parents=True)
+    fresh(folder, tools.name)
     found: dict[str, tuple[Tool, Sequence[str]]] = {}  # by name; the first on the path counts
     for place in map(Path, filter(None, path.split(os.pathsep))):
         for file in sorted(place.iterdir()) if place.is_dir() else ():

@@ -9,7 +9,6 @@ Headers are not looked at.
 """
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,8 +26,9 @@ from mlgo.base.artifacts import (
     read_table,
     write_rows,
 )
-from mlgo.base.files import content_hash, source_hash
+from mlgo.base.files import content_hash, joined, source_hash
 from mlgo.base.names import LANGUAGES
+from mlgo.base.output import remove_tables
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without, ir_of, program_of
@@ -234,12 +234,13 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
     units: list[BuildUnit | BitcodeUnit] = [*build.units, *build.modules]
     skipped, edited = dict[str, str](), Counter[str]()
     writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
-    for some in _groups(tqdm(extract(extraction, units, folder / _PARTS), "bitcode", len(units), disable=None)):
+    parts = joined(folder, _PARTS)
+    for some in _groups(tqdm(extract(extraction, units, parts), "bitcode", len(units), disable=None)):
         writer.write({name: [row[name] for row in some] for name in PROJECT.names})
         edited.update(row[EDITED] for row in some if row[EDITED])
         skipped |= {row["module"]: row["skip_reason"] for row in some if row["skip_reason"]}
     writer.close()
-    shutil.rmtree(folder / _PARTS, ignore_errors=True)
+    remove_tables(parts)
     modules = {unit.name for unit in units} - skipped.keys()
     programs = [program_of(modules, _program_row(extraction.project, program)) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)

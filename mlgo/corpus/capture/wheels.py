@@ -8,7 +8,6 @@ where they were made until the folder is removed.
 import os
 import re
 import shlex
-import shutil
 import sys
 import tomllib
 import zipfile
@@ -18,6 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.files import joined, write_text
+from mlgo.base.output import fresh, remove_tables
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack
 from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
@@ -47,8 +48,8 @@ _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Captured:
     """Make a captured project of a source distribution, for the target and with the threads of the extraction."""
-    for name in ("source", "unpacked", RECORDS, "tmp", "wheel", "parts"):  # of an earlier build
-        shutil.rmtree(folder / name, ignore_errors=True)
+    fresh(folder, "source", "unpacked", RECORDS, "tmp", "wheel")
+    remove_tables(joined(folder, "parts"))
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
     (folder / "unpacked").rmdir()
@@ -63,10 +64,11 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
     for name in ("bin", "tmp", "wheel", RECORDS):
-        (folder / name).mkdir(parents=True, exist_ok=True)
+        joined(folder, name).mkdir(parents=True, exist_ok=True)
     commands = _commands(extraction.front_end.toolchain.target)
     environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands)
     log = folder / "build.log"
+    log.unlink(missing_ok=True)
     settings = dict(wheel.settings)
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
         settings.setdefault("build-dir", str(source / "build"))
@@ -107,7 +109,7 @@ def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
     if link.kind != "shared" or not any(name.startswith(_ENTRY) for name in exported):
         return program
     script = folder / "exports.map"
-    script.write_text(_ONLY_ENTRY)
+    write_text(script, _ONLY_ENTRY)
     return replace(program, link=replace(link, version_script=script))
 
 
@@ -133,10 +135,10 @@ def _environment(
 ) -> dict[str, str]:
     for name in _OTHER_TOOLS:
         script = folder / "bin" / name
-        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
+        write_text(script, f'#!/bin/sh\nexec {shlex.quote(str(find_linker()))} {name} "$@"\n')
         script.chmod(0o755)
     constraints = folder / "constraints.txt"
-    constraints.write_text("".join(f"{requirement}\n" for requirement in wheel.requirements))
+    write_text(constraints, "".join(f"{requirement}\n" for requirement in wheel.requirements))
     zig = zig_environment(extraction.front_end.cache_dir)
     inherited = {name: value for name, value in zig.items() if name != "PYTHONPATH"}
     return inherited | {
