@@ -22,6 +22,8 @@ def check_output(folder: Path, known: Collection[str]) -> None:
     Args:
         known: names of what runs without the list `MADE` have left; a table of this package must be among it.
     """
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is no folder; name a new one")
     names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     names = [name for name in names if not _DRAFT_OR_PART.fullmatch(name)]
     others = [name for name in names if name not in known]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.files import relative
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import shared_folder
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
     command = args.build[1:] if args.build[:1] == ["--"] else args.build
     if sum(map(bool, (command, args.source, args.sdist))) != 1:
         raise ConfigError("give one of a command after --, --from, and --sdist")
+    relative(args.name or args.output.resolve().name, "project")
     claim(args.output, IN_CAPTURED)
     if args.sdist:
         captured, status = _capture_sdist(args), 0
