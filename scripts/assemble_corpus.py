@@ -16,8 +16,8 @@ from mlgo.base.artifacts import (
     read_table,
     write_rows,
 )
+from mlgo.base.checked import write_record
 from mlgo.base.config import Splits
-from mlgo.base.files import write_json
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies
 
@@ -48,7 +48,7 @@ def main() -> None:
         "skipped": Counter(row["skip_reason"].split(":")[0] for row in rows if row["skip_reason"]),
         "bodies_shared_between_splits": shared_bodies(projects, rows),
     }
-    write_json(args.corpus / "summary.json", summary)
+    write_record(args.corpus / "summary.json", summary)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.base.files import file_sha256, write_json
+from mlgo.base.checked import write_record
+from mlgo.base.files import file_sha256
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.deploy.export import ALL_FORMS, FORMS
 from mlgo.deploy.export.form import Form, check_form, draw_questions, read_questions
@@ -41,7 +42,7 @@ def main() -> None:
         form = ALL_FORMS[name]
         questions = draw_questions(trace, form.max_questions, seed)
         parity[name] = {"policy": identity, **_export(form, policy, questions, args.output / name)}
-    write_json(args.output / "parity.json", parity)
+    write_record(args.output / "parity.json", parity)
 
 
 def _export(form: Form, policy: Policy, questions: pa.Table, folder: Path) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import Settings
-from mlgo.base.files import read_json, write_json, write_text
+from mlgo.base.files import write_json, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap
@@ -78,7 +79,7 @@ def main() -> None:
         comparisons["seen"] = report.seen.metrics()
     if report.function_rows:
         comparisons["functions"] = function_metrics(report.function_rows)
-    write_json(args.output / "comparisons.json", comparisons)
+    write_record(args.output / "comparisons.json", comparisons)
     write_json(args.output / "metrics.json", headline_metrics(report.rows, objective, shipped))
     write_text(args.output / "learning.csv", learning_csv(report.curves))
     write_text(args.output / "projects.csv", projects_csv(report.project_rows, objective))
@@ -128,8 +129,8 @@ def _collect(args: argparse.Namespace, settings: Settings) -> Report:
         function_rows=function_rows(functions, modules, measure, bootstrap) if functions and measure else [],
         programs=programs,
         bootstrap=bootstrap,
-        corpus=describe_corpus(manifest, read_json(args.corpus / "summary.json")),
-        self_test=read_self_test(read_json(args.baseline / "summary.json")),
+        corpus=describe_corpus(manifest, read_record(args.corpus / "summary.json")),
+        self_test=read_self_test(read_record(args.baseline / "summary.json")),
         curves=read_curves(args.policies, policies),
         training_failures=read_training_failures(args.policies, policies),
         measurement=flatten(baseline),

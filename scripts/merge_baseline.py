@@ -21,8 +21,8 @@ from mlgo.base.artifacts import (
     schema_of_trace,
     write_table,
 )
+from mlgo.base.checked import write_record
 from mlgo.base.config import Splits
-from mlgo.base.files import write_json
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import MlgoError
 from mlgo.evaluate.baseline import self_test_failures
@@ -64,7 +64,7 @@ def main() -> None:
     write_table(args.output / "vocabulary.parquet", vocabulary, VOCABULARY, origin)
     differences = self_test_failures(scores) if references.is_heuristic else []
     num_modules = _num_modules(scores)
-    write_json(
+    write_record(
         args.output / "summary.json",
         {
             "modules": num_modules,

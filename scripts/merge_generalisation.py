@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from mlgo.base.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
+from mlgo.base.checked import read_record
 from mlgo.base.config import EvaluateConfig
-from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName, train_set_of
 from mlgo.cli.program import run_program, settings_of, stage_parser
 
@@ -31,7 +31,7 @@ def main() -> None:
         policy = path.name.removesuffix(".parquet").rpartition(".")[0]
         origins.append({"policy": policy, **read_provenance(path)})
         told = {
-            "trained_with": read_json(args.policies / policy / "policy.json")["provenance"]["compiler"],
+            "trained_with": read_record(args.policies / policy / "policy.json")["provenance"]["compiler"],
             "train_set": train_set_of(PolicyName.of(policy).learner),
             "tested_with": origins[-1]["compiler"],
         }

@@ -9,6 +9,7 @@ Example:
 from pathlib import Path
 
 from mlgo.base.artifacts import read_provenance
+from mlgo.base.checked import write_record
 from mlgo.base.files import write_json, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
@@ -54,7 +55,7 @@ def main() -> None:
     rows = unit_rows(measured, bootstrap)
     page = render_choices(measured, rows, bootstrap, curves, facts, input_hashes(inputs))
     write_text(args.output / "report.html", page)
-    write_json(args.output / "comparisons.json", choice_comparisons(measured, rows))
+    write_record(args.output / "comparisons.json", choice_comparisons(measured, rows))
     write_json(args.output / "metrics.json", choice_metrics(rows))
     write_text(args.output / "ratios.csv", choice_ratios_csv(measured))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from mlgo.base.checked import write_record
 from mlgo.base.files import write_json, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
@@ -45,7 +46,7 @@ def main() -> None:
         config = {**point.config, "train": train, "sweep": {**point.config["sweep"], **GRID_OF_ONE}}
         write_text(args.output / "points" / f"{point.name}.yaml", yaml.safe_dump(config, sort_keys=False, width=120))
     record = {"seeds": list(sweep.seeds), "points": point_records(points), **({"study": study} if study else {})}
-    write_json(args.output / "sweep.json", record)
+    write_record(args.output / "sweep.json", record)
     write_text(args.output / "sweep.html", render_sweep(points, sweep, curves, bootstrap, study))
     known = (cost_of_seeds(args.work, one.name, sweep.seeds, one.kind) for one in sweep.points)
     costs = [cost for cost in known if cost is not None]

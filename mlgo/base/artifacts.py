@@ -1,19 +1,22 @@
 """Tables the pipeline leaves behind: Parquet with a written schema and provenance.
 
-Every writer is atomic (see ``mlgo/base/files.py``) and deterministic (same content, same bytes). Wall-clock figures
-never enter an artifact, because two runs would differ; they go to ``data/work/timings``.
+Every writer is atomic (see ``mlgo/base/files.py``) and deterministic (same content, same bytes). Readers compare a file
+with its checksum. Wall-clock figures never enter an artifact, because two runs would differ; they go to
+``data/work/timings``.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mlgo import __version__
+from mlgo.base.checked import check_seal, seal
 from mlgo.base.files import Draft, canonical_json, readable, write_atomically
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
@@ -25,7 +28,7 @@ RowView = Mapping[str, Any]
 """The same, not to be changed."""
 
 _METADATA_KEY = b"mlgo"
-_DAMAGES = (OSError, pa.ArrowException, UnicodeDecodeError)
+_DAMAGES = (OSError, pa.ArrowException, ValueError)
 """What reading a damaged Parquet file raises."""
 
 
@@ -487,12 +490,12 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[
         raise ArtifactError(f"rows for {path} do not fit their schema: {error}") from error
     metadata = {_METADATA_KEY: canonical_json(origin).encode()}
     table = pa.Table.from_arrays(table.columns, schema=schema.with_metadata(metadata))
-    write_atomically(
-        path,
-        lambda temporary: pq.write_table(
-            table, temporary, compression="zstd", compression_level=6, row_group_size=1 << 17, write_statistics=True
-        ),
-    )
+
+    def write(temporary: Path) -> None:
+        pq.write_table(table, temporary, compression="zstd", compression_level=6, row_group_size=1 << 17)
+        seal(temporary)
+
+    write_atomically(path, write)
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]], schema: pa.Schema, origin: Mapping[str, Any]) -> None:
@@ -531,6 +534,7 @@ class TableWriter:
             writer, self._writer = self._writer, None
             with self._draft.filling():
                 writer.close()
+                seal(self._draft.path)
             self._draft.place()
 
     def __del__(self) -> None:
@@ -549,8 +553,8 @@ def read_table(
         filters: when given, read only rows that fit, and of row groups only those that may hold some, see
             `pyarrow.parquet.read_table`.
     """
-    with readable(path, "a readable Parquet file", *_DAMAGES):
-        table = pq.read_table(path, columns=columns, filters=filters)
+    with _opened(path) as file:
+        table = pq.read_table(file, columns=columns, filters=filters)
         table.validate(full=True)
     wanted = [field for field in schema or () if columns is None or field.name in columns]
     _check_columns(path, wanted, table.schema)
@@ -566,10 +570,18 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
     Args:
         schema: every column of it must be there with its type.
     """
-    with readable(path, "a readable Parquet file", *_DAMAGES), pq.ParquetFile(path) as file:
+    with _opened(path) as stored, pq.ParquetFile(stored) as file:
         _check_columns(path, schema, file.schema_arrow)
         for group in range(file.num_row_groups):
             yield from file.read_row_group(group, columns).to_pylist()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """A table's file that has the checksum it was written with."""
+    with readable(path, "a readable Parquet file", *_DAMAGES), path.open("rb") as file:
+        check_seal(file)
+        yield file
 
 
 def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> None:
@@ -581,7 +593,8 @@ def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a Parquet artifact."""
     try:
-        metadata = pq.read_schema(path).metadata or {}
+        with _opened(path) as file:
+            metadata = pq.read_schema(file).metadata or {}
         return dict(json.loads(metadata[_METADATA_KEY]))
-    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (ArtifactError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} carries no provenance of this package; run its stage again") from error

@@ -284,7 +284,12 @@ def hash64(data: bytes) -> int:
 
 def content_hash(value: Any) -> str:
     """Short hash of a JSON value, for keys and folder names."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:16]
+    return content_sha256(value)[:16]
+
+
+def content_sha256(value: Any) -> str:
+    """SHA-256 of a JSON value, hexadecimal; equal values have the same."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
 def source_hash() -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.files import write_json
+from mlgo.base.checked import write_record
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
         }
     write_sources(args.output, sources)
     parity = {name: asdict(one) for name, one in found.items()}
-    write_json(args.output / "parity.json", parity)
+    write_record(args.output / "parity.json", parity)
     lines = [f"{name}: decides as the policy on {one.questions:,} recorded questions" for name, one in found.items()]
     say(args, {"output": str(args.output), "parity": parity}, "\n".join([*lines, f"written to {args.output}"]))
 

@@ -12,6 +12,7 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
+from mlgo.base.checked import write_record
 from mlgo.base.config import (
     LOCAL_WORKERS,
     CompileConfig,
@@ -22,7 +23,6 @@ from mlgo.base.config import (
     parse_section,
     read_settings,
 )
-from mlgo.base.files import write_json
 from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError
@@ -209,7 +209,7 @@ def run_program(main: Callable[[], int | None]) -> None:
             log.write_text(f"error: {error}\n")
         status = error.exit_status
         if os.environ.get("MLGO_FAILURE") and not isinstance(error, ArtifactError | PackageError):
-            write_json(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
+            write_record(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
             status = 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.files import read_json
+from mlgo.base.checked import read_record
 from mlgo.base.names import PolicyName
 from mlgo.errors import ArtifactError
 
@@ -152,7 +152,7 @@ def check_seeds(policies: Iterable[Path]) -> None:
 
 def read_policy_record(path: Path) -> Row:
     """Read ``policy.json`` of a policy that says what it was trained with."""
-    record = read_json(path)
+    record = read_record(path)
     if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
         raise ArtifactError(f"{path} carries no provenance; train the policy again")
     return record

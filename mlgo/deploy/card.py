@@ -13,7 +13,8 @@ from jinja2 import UndefinedError
 
 from mlgo import __version__
 from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.files import content_hash, file_sha256, json_text
+from mlgo.base.checked import record_text
+from mlgo.base.files import content_hash, file_sha256
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
@@ -84,7 +85,7 @@ def with_card(release: Release, card: Json, version: str | None = None) -> dict[
     except (KeyError, TypeError, ValueError, AttributeError, UndefinedError) as error:
         reason = f"{release.name}: {CARD} is no card of this version of mlgo ({error})"
         raise ArtifactError(f"{reason}; write it again: scripts/describe_policy.py") from error
-    files[CARD] = json_text(facts | {"files": hashes(files)}).encode()
+    files[CARD] = record_text(facts | {"files": hashes(files)}).encode()
     return dict(sorted(files.items()))
 
 

@@ -20,7 +20,8 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from mlgo.base.files import file_sha256, json_text, read_json, write_bytes
+from mlgo.base.checked import checked_record, read_record, record_text
+from mlgo.base.files import file_sha256, json_text, write_bytes
 from mlgo.base.names import PolicyName
 from mlgo.deploy import installed
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
@@ -76,11 +77,11 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
     if unknown := sorted(set(forms or ()) - set(parity)):
         raise ConfigError(f"{exported} has no {', '.join(unknown)}; it has {', '.join(parity)}")
     files = {file: (policy / file).read_bytes() for file in POLICY_FILES}
-    card = read_json(exported / CARD) if (exported / CARD).exists() else None
+    card = read_record(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
         check_card(card, ChainMap({PARITY: (exported / PARITY).read_bytes()}, files, *by_form.values()), exported)
     chosen = {form: one for form, one in parity.items() if forms is None or form in forms}
-    files[PARITY] = json_text(chosen).encode()
+    files[PARITY] = record_text(chosen).encode()
     for form in chosen:
         files |= by_form[form]
     return Release(found, name, chosen, dict(sorted(files.items())), card)
@@ -135,7 +136,7 @@ def _read_parity(exported: Path) -> dict[str, Json]:
     """What was checked of each form, by name: there is no other form."""
     if not (exported / PARITY).is_file():
         raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
-    parity = read_json(exported / PARITY)
+    parity = read_record(exported / PARITY)
     if not isinstance(parity, dict) or not parity or not all(isinstance(one, dict) for one in parity.values()):
         raise ArtifactError(f"{exported / PARITY} tells of no form; export the policy again")
     if unchecked := sorted({path.name for path in exported.iterdir() if path.is_dir()} - set(parity)):
@@ -190,9 +191,11 @@ def check_archive(path: Path) -> dict[str, int]:
         if CARD not in files or PAGE not in files:
             raise ArtifactError(f"{path}: {policy} has no {CARD if CARD not in files else PAGE}; publish it again")
         try:
-            card = json.loads(files[CARD])
+            card = checked_record(json.loads(files[CARD]))
         except (ValueError, RecursionError) as error:
-            raise ArtifactError(f"{path}: {policy}/{CARD} is not JSON; publish it again") from error
+            raise ArtifactError(
+                f"{path}: {policy}/{CARD} is not what was written ({error}); publish it again"
+            ) from error
         check_card(card, files, path / policy)
     return {policy: len(files) for policy, files in releases.items()}
 

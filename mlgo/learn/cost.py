@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mlgo.base.files import read_json, write_json
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.registry import Kind
 from mlgo.base.scratch import experiment_origin, shared_folder
 from mlgo.errors import ArtifactError
@@ -108,13 +108,13 @@ def read_experiments(work: Path) -> dict[str, dict[str, TrainingCost]]:
 
 def _read(path: Path) -> TrainingCost:
     try:
-        return TrainingCost(**read_json(path))
+        return TrainingCost(**read_record(path))
     except TypeError as error:
         raise ArtifactError(f"{path} is not the cost of a training ({error}); delete it and train again") from error
 
 
 def _write(work: Path, policy: str, cost: TrainingCost) -> None:
-    write_json(cost_path(work, policy), asdict(cost))
+    write_record(cost_path(work, policy), asdict(cost))
     if experiment_origin(Path.cwd()) is not None:
         experiment = os.environ.get("DVC_EXP_NAME") or Path.cwd().name
-        write_json(experiments_path(work) / experiment / f"{policy}.json", asdict(cost))
+        write_record(experiments_path(work) / experiment / f"{policy}.json", asdict(cost))

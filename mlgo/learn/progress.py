@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.base.files import read_json, write_text
+from mlgo.base.checked import read_record
+from mlgo.base.files import write_text
 from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError
 
@@ -87,7 +88,7 @@ def read_limits(path: Path, seed: int) -> dict[int, float]:
 
     From the file of a batch of trials, see `mlgo.research.study`; steps that are not there have no limit.
     """
-    record = read_json(path)
+    record = read_record(path)
     try:
         return {int(step): float(reward) for step, reward in record["limits"].get(str(seed), {}).items()}
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -1,8 +1,9 @@
-"""Policies on disk: ``policy.json`` describes the model, ``weights.npy`` holds its numbers.
+"""Policies on disk: ``policy.json`` describes the model and has its hash, ``weights.npy`` holds its numbers.
 
 An imported policy has the graph ``model.tflite`` in place of numbers.
 """
 
+import hashlib
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mlgo.base.files import file_sha256, read_array, read_json, write_bytes, write_json
+from mlgo.base.checked import read_record, write_record
+from mlgo.base.files import file_sha256, read_array, write_bytes
 from mlgo.base.names import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary
@@ -82,8 +84,8 @@ def save_model(weights: np.ndarray, record: dict[str, Any], folder: Path) -> Non
     """Write weights, float32 [num_params], and what describes the model."""
     buffer = io.BytesIO()
     np.save(buffer, weights)
-    write_bytes(folder / "weights.npy", buffer.getvalue())
-    write_json(folder / "policy.json", record)
+    write_bytes(folder / "weights.npy", data := buffer.getvalue())
+    write_record(folder / "policy.json", {"weights_sha256": hashlib.sha256(data).hexdigest(), **record})
 
 
 def save_imported(policy: ImportedPolicy, folder: Path) -> None:
@@ -91,7 +93,7 @@ def save_imported(policy: ImportedPolicy, folder: Path) -> None:
     write_bytes(folder / _GRAPH, policy.graph)
     record = {"format": _IMPORTED, "task": policy.task, "features": list(policy.features)}
     record |= {"graph_sha256": file_sha256(folder / _GRAPH), "provenance": policy.origin}
-    write_json(folder / "policy.json", record)
+    write_record(folder / "policy.json", record)
 
 
 def model_file(folder: Path) -> Path:
@@ -100,8 +102,7 @@ def model_file(folder: Path) -> Path:
 
 
 def _is_imported(folder: Path) -> bool:
-    record = read_json(folder / "policy.json")
-    return isinstance(record, dict) and record.get("format") == _IMPORTED
+    return bool(read_record(folder / "policy.json").get("format") == _IMPORTED)
 
 
 def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Policy:
@@ -129,8 +130,7 @@ def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Store
         actions: action space that is needed; any by default.
     """
     if (folder / FAILURE).exists():
-        failure = read_json(folder / FAILURE)
-        reason = failure.get("message") if isinstance(failure, dict) else failure
+        reason = read_record(folder / FAILURE).get("message")
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
     policy: StoredPolicy
     if _is_imported(folder):
@@ -151,8 +151,11 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
         folder: holds the files.
         decode: makes it of folder, description and weights, float32 [num_params].
     """
-    record, weights = read_json(folder / "policy.json"), read_array(folder / "weights.npy")
+    record, path = read_record(folder / "policy.json"), folder / "weights.npy"
+    weights = read_array(path)
     try:
+        if record.get("weights_sha256") not in (None, file_sha256(path)):
+            raise ValueError("weights.npy is not what was written with it")
         stored = decode(folder, record, weights)
         if weights.dtype != np.float32:
             raise ValueError("weights.npy is not a float32 array")
@@ -192,7 +195,7 @@ def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
 
 
 def _load_imported(folder: Path) -> ImportedPolicy:
-    record, path = read_json(folder / "policy.json"), folder / _GRAPH
+    record, path = read_record(folder / "policy.json"), folder / _GRAPH
     try:
         if record["graph_sha256"] != file_sha256(path):
             raise ValueError(f"it does not belong to {_GRAPH}")

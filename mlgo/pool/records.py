@@ -171,8 +171,11 @@ class RecordFile(ABC):
         """Whether this can be the beginning of a record whose writer was killed."""
         if len(rest) < _FRAME.size:
             return self.magic.startswith(rest[:4])
-        magic, length, _ = _FRAME.unpack_from(rest)
-        return magic == self.magic and len(rest) < _FRAME.size + length
+        magic, length, checksum = _FRAME.unpack_from(rest)
+        payload = memoryview(rest)[_FRAME.size :]
+        # A bit of the length may have changed: the payload is there.
+        is_whole = any(zlib.crc32(payload[: length ^ 1 << bit]) == checksum for bit in range(32))
+        return magic == self.magic and len(payload) < length and not is_whole
 
     def _damage(self, position: int, reason: str = "") -> str:
         return f"{self.path} is damaged at byte {position}{reason}; delete it, it will be made anew"

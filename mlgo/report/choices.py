@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from mlgo.base.checked import read_record
 from mlgo.base.config import judged_split
-from mlgo.base.files import read_json
 from mlgo.base.seeding import sample
 from mlgo.compare.inference import Bootstrap, Gain, Verdict
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims
@@ -159,7 +159,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     path = args.data / "cse" / "report" / "comparisons.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; name a task that chooses among candidates and run the pipeline: make")
-    found = read_json(path)
+    found = read_record(path)
     splits = found["splits"]
     split = args.split or judged_split(splits)
     if split not in splits:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
+from mlgo.base.checked import read_record
 from mlgo.base.config import judged_split, read_settings
-from mlgo.base.files import read_json
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
 from mlgo.compare.inference import DEFAULT, Bootstrap, Tally
@@ -57,7 +57,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
 
 def show_overview(args: argparse.Namespace) -> RenderedPage:
     """What ships, if that was measured and is what policies are made for; a line for each learner; the pages."""
-    found = read_json(args.data / "report" / "comparisons.json")
+    found = read_record(args.data / "report" / "comparisons.json")
     scores = args.data / "baseline" / "scores.parquet"
     objective = read_provenance(scores)["compile"]["objective"] if scores.exists() else measures.DEFAULT.name
     measure, split = measures.get_measure(args.measure or objective), judged_split(found)

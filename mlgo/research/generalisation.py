@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import GENERALISATION, Row, read_provenance, read_table
+from mlgo.base.checked import read_record
 from mlgo.base.config import EvaluateConfig, judged_split
-from mlgo.base.files import read_json
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
 from mlgo.compare.inference import Bootstrap, compare_scores
 from mlgo.compare.modules import with_contenders
@@ -101,7 +101,7 @@ def read_trainings(folder: Path) -> list[Row]:
         by_learner.setdefault(PolicyName.of(part["policy"]).learner, {})[part["policy"]] = None
     trainings = []
     for learner, policies in by_learner.items():
-        origins = [read_json(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
+        origins = [read_record(folder / "policies" / policy / "policy.json")["provenance"] for policy in policies]
         counts = [count_evaluations(folder / "policies", policy) for policy in policies]
         trainings.append(
             {

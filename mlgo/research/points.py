@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, read_table
-from mlgo.base.files import read_json
+from mlgo.base.checked import read_record
 from mlgo.base.names import PolicyName
 from mlgo.base.registry import Kind
 from mlgo.compare.inference import Bootstrap, Comparison
@@ -139,7 +139,7 @@ def _measured(folder: Path, point: Point, policies: Sequence[str]) -> ScoreMatri
 def _failure(folder: Path, policy: PolicyName) -> str | None:
     if not (home := folder / str(policy)).exists():
         raise ArtifactError(f"{home} is missing; make it with: make sweep")
-    return read_json(home / FAILURE)["message"] if (home / FAILURE).exists() else None
+    return read_record(home / FAILURE)["message"] if (home / FAILURE).exists() else None
 
 
 @dataclass(frozen=True)

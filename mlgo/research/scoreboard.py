@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
+from mlgo.base.checked import read_record
 from mlgo.base.config import Settings, load_config, read_settings
-from mlgo.base.files import read_array, read_json
+from mlgo.base.files import read_array
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap, Comparison
@@ -210,7 +211,7 @@ def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Pa
     config = load_config(_CONFIG, preset).model_dump(mode="json")
     for one in entries:
         for policy in one.policies:
-            known = read_json(policies / policy / "policy.json")["provenance"]
+            known = read_record(policies / policy / "policy.json")["provenance"]
             sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
             if not sections or any(known[name] != config[name] for name in sections):
                 raise ConfigError(

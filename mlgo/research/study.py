@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.base.checked import read_record
 from mlgo.base.config import PruningConfig, RangeConfig
-from mlgo.base.files import read_json
 from mlgo.base.seeding import generator
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.trainings import read_curves
@@ -52,7 +52,7 @@ def batch_path(folder: Path, batch: int) -> Path:
 def read_asked(folder: Path) -> list[dict[str, Any]]:
     """Settings of all trials that a study has chosen so far."""
     paths = itertools.takewhile(Path.exists, (batch_path(folder, batch) for batch in itertools.count()))
-    return [settings for path in paths for settings in read_json(path)["trials"]]
+    return [settings for path in paths for settings in read_record(path)["trials"]]
 
 
 def trials_of(values: Values, folder: Path, asked: Sequence[Values]) -> list[Trial]:

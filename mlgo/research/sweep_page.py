@@ -11,8 +11,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from mlgo.base.artifacts import Row, RowView
+from mlgo.base.checked import read_record
 from mlgo.base.config import Settings, SweepConfig
-from mlgo.base.files import read_json
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve
@@ -87,7 +87,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
     path = args.data / "sweep" / "sweep.json"
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make sweep")
-    known = read_json(path)
+    known = read_record(path)
     records, seeds = known["points"], known["seeds"]
     costs = {one["name"]: cost_of_seeds(args.data / "work", one["name"], seeds, one["kind"]) for one in records}
     columns = [*_columns(records, seeds), *_cost_columns(lambda one: costs[one["name"]], mean=True)]

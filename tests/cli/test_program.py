@@ -1,12 +1,12 @@
 """Failures that are results, and those that are not."""
 
-import json
 import os
 import subprocess
 import sys
 
 import pytest
 
+from mlgo.base.checked import read_record
 from mlgo.errors import PolicyError
 from mlgo.policy.stored import FAILURE, load_policy
 
@@ -42,7 +42,7 @@ def test_what_lies_in_the_settings_is_a_result(error, status, tmp_path):
     if status:
         assert not path.exists()  # a file that is missing may be there next time
         return
-    assert json.loads(path.read_text()) == {"message": "no module is left; raise es.max_questions"}
+    assert read_record(path) == {"message": "no module is left; raise es.max_questions"}
     with pytest.raises(PolicyError, match=r"its training failed: no module is left; raise es\.max_questions"):
         load_policy(path.parent)
 

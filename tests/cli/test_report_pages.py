@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import load_config
-from mlgo.base.files import read_json, write_json, write_text
+from mlgo.base.files import write_json, write_text
 from mlgo.compare.units import unit_rows
 from mlgo.report.choices import choice_comparisons
 from tests.compare.conftest import shipped_rows
@@ -325,9 +326,9 @@ def test_scoreboard_page(report, scoreboard, tmp_path):
 
 def test_no_page_with_commands_that_would_train_something_else(refuses, scoreboard, tmp_path):
     path = scoreboard / "policies/es-s1/policy.json"
-    record = read_json(path)
+    record = read_record(path)
     record["provenance"]["es"]["generations"] = 13
-    write_json(path, record)
+    write_record(path, record)
     page = tmp_path / "scoreboard.md"
     error = refuses("report", "scoreboard", "--data", scoreboard, "--markdown", page)
     assert "es-s1 was trained with other settings of es than config/presets/scoreboard.yaml has" in error

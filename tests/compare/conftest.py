@@ -20,6 +20,7 @@ from mlgo.base.artifacts import (
     trace_schema,
     write_rows,
 )
+from mlgo.base.checked import write_record
 from mlgo.base.files import write_json, write_text
 from mlgo.compare.programs import Programs, read_programs
 from mlgo.objects.remarks import SpillCosts
@@ -57,14 +58,14 @@ class World:
     def write(self) -> Path:
         """Write everything below the root and return it."""
         write_rows(self.root / "corpus/modules.parquet", self.modules, MODULES, {})
-        write_json(self.root / "corpus/summary.json", corpus_summary())
+        write_record(self.root / "corpus/summary.json", corpus_summary())
         write_rows(self.root / "baseline/scores.parquet", self.scores, SCORES, self.origin)
         write_rows(self.root / "baseline/functions.parquet", self.referred, FUNCTIONS, {})
         write_rows(self.root / "baseline/trace.parquet", questions(), trace_schema(["a", "b"]), {})
         num = len(self.modules) - 1
         passed = num if self.origin["task"] == "inline-size" else None
         summary = {"modules": num, "self_test_passed": passed, "self_test_failed": []}
-        write_json(self.root / "baseline/summary.json", summary)
+        write_record(self.root / "baseline/summary.json", summary)
         origin = {"policies": {name: {"policy_sha256": "cd" * 32} for name in self.policies}}
         write_rows(self.root / "evaluation/results.parquet", self.results, RESULTS, origin)
         write_rows(self.root / "evaluation/functions.parquet", self.functions, FUNCTIONS, {})

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import DEFAULT_COMPILE
 from mlgo.deploy.drivers import default_policy
 from mlgo.host.session import compile_under_advice
@@ -169,8 +170,9 @@ def test_what_is_wrong_is_said_once_and_the_build_goes_on(build, options, enviro
     (build.folder / "folder").mkdir()
     (build.folder / "other").symlink_to(default_policy())
     shutil.copytree(default_policy(), build.folder / "newer")
-    text = (build.folder / "newer" / "policy.json").read_text()
-    build.write("newer/policy.json", text.replace('"callsite_height"', '"a_feature_to_come"'))
+    record = read_record(path := build.folder / "newer" / "policy.json")
+    features = [name.replace("callsite_height", "a_feature_to_come") for name in record["features"]]
+    write_record(path, {**record, "features": features})
     run = build.cc("-Oz", "-c", "calls.c", "-o", "calls.o", options=options, **environment)
     assert (run.returncode, (build.folder / "calls.o").exists()) == (0, True)
     assert (run.stderr.count("warning"), message in run.stderr) == (1, True)

@@ -1,10 +1,9 @@
 """A policy judges all actions alike; on disk it keeps everything."""
 
-import json
-
 import numpy as np
 import pytest
 
+from mlgo.base.checked import read_record, write_record
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, play, save_choice_policy
 from mlgo.jit.state import Choice
@@ -80,8 +79,7 @@ def test_a_policy_survives_the_disk(tmp_path):
 )
 def test_damaged_policies_are_refused(tmp_path, change, error):
     save_choice_policy(linear(), tmp_path)
-    record = json.loads((tmp_path / "policy.json").read_text())
-    (tmp_path / "policy.json").write_text(json.dumps({**record, **change}))
+    write_record(tmp_path / "policy.json", read_record(tmp_path / "policy.json") | change)
     with pytest.raises(error):
         load_choice_policy(tmp_path)
 

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from mlgo.base.artifacts import RESULTS, SCORES, read_table
+from mlgo.base.checked import read_record
 from mlgo.deploy.export import FORMS
 from tests.pipeline.conftest import ROOT, Checkout
 from tests.pipeline.guide import follow, read_steps
@@ -48,7 +49,7 @@ def test_the_example_runs_to_the_report(steps, tmp_path):
     assert abs(float(first["validation_reward"])) < 0.01  # its clones decide as the traced rule, and that as LLVM
     for name in LEARNERS:
         assert json.loads((data / f"policies/{name}-s0/policy.json").read_text())["task"] == "inline-blind"
-        parity = json.loads((data / f"export/{name}-s0/parity.json").read_text())
+        parity = read_record(data / f"export/{name}-s0/parity.json")
         assert {form: one["mismatches"] for form, one in parity.items()} == dict.fromkeys(FORMS, 0)
     assert "exec_geomean_gain_percent" in json.loads((data / "report/comparisons.json").read_text())["test"]["bc-s0"]
     page = (data / "report/report.html").read_text()

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
+from mlgo.base.checked import read_record, write_record
 from mlgo.policy.stored import save_policy
 from tests.pipeline.conftest import OTHER, STARTED, Checkout, contents
 
@@ -47,7 +48,7 @@ class World:
 
     def change_policy(self, **changes) -> None:
         path = self.root / "bc-s0/policy.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+        write_record(path, read_record(path) | changes)
 
     def refuses(self, learner: str, message: str, settings: dict[str, dict] | None = None) -> str:
         """Run a learner's program and expect one line, which is returned."""

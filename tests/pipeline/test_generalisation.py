@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import load_config
 from mlgo.base.files import read_json, write_json
 from mlgo.host.frontend import FrontEnd
@@ -150,8 +151,8 @@ def test_a_policy_for_a_feature_that_the_older_compiler_lacks(generalised, tmp_p
     policy = tmp_path / "main-both-s0"
     policy.mkdir()
     (policy / "weights.npy").write_bytes((source / "weights.npy").read_bytes())
-    record = read_json(source / "policy.json")
-    write_json(policy / "policy.json", record | {"features": ["cost_of_llvm_30", *record["features"][1:]]})
+    record = read_record(source / "policy.json")
+    write_record(policy / "policy.json", record | {"features": ["cost_of_llvm_30", *record["features"][1:]]})
     values = load_config(generalised.root / "config/config.yaml").model_dump()
     values["evaluate"]["splits"] = ["test"]
     write_json(tmp_path / "config.json", values | {"toolchain": "data/work/compilers/llvm19/ziglang/zig"})

@@ -18,7 +18,7 @@ from mlgo.base.artifacts import (
     trace_schema,
     write_rows,
 )
-from mlgo.base.files import read_json
+from mlgo.base.checked import read_record
 from tests.conftest import REPOSITORY
 
 SPLITS = {"learnt": "train", "checked": "validation", "judged": "test"}
@@ -62,7 +62,7 @@ def test_the_vocabulary_knows_training_projects_only(parts):
     subprocess.run(program, check=True, cwd=REPOSITORY)
     vocabulary = read_table(parts / "baseline/vocabulary.parquet", VOCABULARY).to_pylist()
     assert vocabulary == [{"feature": "f", "quantiles": [1.0, 2.0, 3.0], "num_distinct": 3}]
-    summary = read_json(parts / "baseline/summary.json")
+    summary = read_record(parts / "baseline/summary.json")
     assert summary["modules"] == summary["self_test_passed"] == len(SPLITS)
     assert summary["text_bytes"] == {"heuristic": 10 * len(SPLITS), "echo": 10 * len(SPLITS)}
     trace = read_table(parts / "baseline/trace.parquet")

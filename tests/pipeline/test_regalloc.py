@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
+from mlgo.base.checked import read_record
 from mlgo.deploy.export import FORMS
 from mlgo.errors import ToolchainError
 from mlgo.evaluate.baseline import function_costs
@@ -104,7 +105,7 @@ def test_every_stage_leaves_its_artifacts(allocating, case):
 
 def test_exported_models_choose_as_the_policies(allocating):
     for name in (f"{learner}-s0" for learner in LEARNERS):
-        parity = json.loads((allocating.root / f"data/export/{name}/parity.json").read_text())
+        parity = read_record(allocating.root / f"data/export/{name}/parity.json")
         assert {form: one["mismatches"] for form, one in parity.items()} == dict.fromkeys(FORMS, 0)
         assert all(one["questions"] > 50 for one in parity.values())
 

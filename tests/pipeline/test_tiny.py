@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
+from mlgo.base.checked import read_record
 from mlgo.base.files import file_sha256
 from mlgo.deploy.export import FORMS
 from mlgo.learn.cost import read_cost
@@ -74,7 +75,7 @@ def test_self_test_holds_for_the_samples(finished):
 
 def test_exported_models_decide_as_the_policies(finished):
     for name in ("bc-s0", "es-s0", "marginal-s0"):
-        parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
+        parity = read_record(finished.root / f"data/export/{name}/parity.json")
         assert {form: one["mismatches"] for form, one in parity.items()} == dict.fromkeys(FORMS, 0)
         recorded = read_table(finished.root / "data/baseline/trace.parquet").num_rows
         asked = {form: one["questions"] for form, one in parity.items()}
@@ -90,7 +91,7 @@ def test_each_export_has_a_card_and_can_be_published(finished):
     filters = [("split", "==", "test"), ("folded", "==", False)]
     rows = read_table(finished.root / "data/evaluation/shipped.parquet", SHIPPED_SIZES, filters=filters).to_pylist()
     for name in ("bc-s0", "es-s0", "marginal-s0"):
-        card = json.loads((finished.root / f"data/export/{name}/card.json").read_text())
+        card = read_record(finished.root / f"data/export/{name}/card.json")
         splits = card["corpus"]["splits"]  # a clone has seen the trace alone, so its provenance names no corpus
         assert splits is None if name == "bc-s0" else sum(sum(one.values()) for one in splits.values()) == 24
         test, train = card["gains"]
@@ -102,7 +103,7 @@ def test_each_export_has_a_card_and_can_be_published(finished):
             "mlgo", "publish", f"data/policies/{name}", "--version", "0.1.0", "-o", f"data/work/{name}.tar.zst"
         )
         check = finished.run("mlgo", "publish", "--check", f"data/work/{name}.tar.zst", "--json")
-        parity = json.loads((finished.root / f"data/export/{name}/parity.json").read_text())
+        parity = read_record(finished.root / f"data/export/{name}/parity.json")
         assert json.loads(check.stdout)["policies"] == {name: sum(len(parity[one]["files"]) for one in FORMS) + 5}
 
 

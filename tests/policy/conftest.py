@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from mlgo.base.checked import read_record
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 
@@ -19,7 +20,9 @@ def saved_twice(policy: Policy, folder: Path) -> Policy:
 
 
 def edited(policy: Policy, folder: Path, **changes: object) -> None:
-    """Save a policy, and change what its description says."""
+    """Save a policy, and change what its description says; without hashes, as earlier versions wrote it."""
     save_policy(policy, folder)
     path = folder / "policy.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    record = read_record(path) | changes
+    del record["weights_sha256"]
+    path.write_text(json.dumps(record))

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from mlgo.base.checked import read_record
+from mlgo.base.files import write_json
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import Binary
@@ -127,9 +129,9 @@ def test_another_task_in_the_file(tmp_path):
 
 def test_files_of_the_format_before_are_read(policy, tmp_path):
     save_policy(policy, tmp_path)
-    record = json.loads((tmp_path / "policy.json").read_text())
-    del record["unit"]
-    (tmp_path / "policy.json").write_text(json.dumps(record | {"format": 1}))
+    record = read_record(tmp_path / "policy.json")
+    del record["unit"], record["weights_sha256"]
+    write_json(tmp_path / "policy.json", record | {"format": 1})
     assert load_policy(tmp_path).normalisation.unit is None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.base.artifacts import FAILURES, PROGRAMS, write_rows
+from mlgo.base.checked import read_record
 from tests.compare.conftest import make_world, shipped_rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"
@@ -63,7 +64,7 @@ def write_programs(world, rows: list[dict], es: str = "cd" * 32) -> None:
 
 
 def comparisons(root: Path) -> dict:
-    return json.loads((root / "report/comparisons.json").read_text())
+    return read_record(root / "report/comparisons.json")
 
 
 def headline(page: str) -> list[str]:
@@ -368,7 +369,7 @@ def test_missing_input_is_one_line(world, path, message):
         ("evaluation/results.parquet", "PAR1", "not a readable Parquet file"),
         ("baseline/summary.json", "{}", "self-test"),
         ("baseline/summary.json", "[", "not JSON"),
-        ("corpus/summary.json", "[]", "shared bodies"),
+        ("corpus/summary.json", "{}", "shared bodies"),
         ("policies/es-s0/history.csv", "generation,mean_reward\n1,many\n", "not a table of numbers"),
         ("policies/es-s0/policy.json", "{}", "no provenance"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlgo.base.files import read_json
+from mlgo.base.checked import read_record
 from tests.conftest import REPOSITORY
 from tests.report.test_make_report import made, spread
 
@@ -36,7 +36,7 @@ def redo(data: Path, learner: str, evaluate: dict[str, Any]) -> dict[str, Any]:
 
 def check(data: Path, learner: str, name: str, evaluate: dict[str, Any]) -> dict[str, Any]:
     """Compare the page's figures with those of the report under a contender's name."""
-    mine, report = redo(data, learner, evaluate), read_json(data / "report/comparisons.json")
+    mine, report = redo(data, learner, evaluate), read_record(data / "report/comparisons.json")
     figures = report["test"][name]
     for i, gain in enumerate(("total", "geomean", "median")):
         assert figures[f"text_{gain}_gain_percent"] == pytest.approx(100 * mine[gain], abs=1e-4)
@@ -68,7 +68,7 @@ def test_two_seeds_on_twelve_projects(world):
     evaluate = json.loads((world.root / "config.json").read_text())["evaluate"]
     mine = check(world.root, "es", "es-mean", evaluate)
     assert (mine["n"], len(mine["seeds"]), mine["verdict"]) == (10, 2, "smaller")
-    figures = read_json(world.root / "report/comparisons.json")["test"]
+    figures = read_record(world.root / "report/comparisons.json")["test"]
     p_values = [figures[name]["text_p"] for name in ("bc-s0", "es-mean")]
     corrected = [figures[name]["text_corrected_p"] for name in ("bc-s0", "es-mean")]
     assert corrected == pytest.approx(mine["holm"](p_values), rel=1e-3)

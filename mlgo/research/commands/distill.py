@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import provenance, read_provenance, read_table
-from mlgo.base.files import file_sha256, write_json
+from mlgo.base.checked import write_record
+from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -226,7 +227,7 @@ def run(args: argparse.Namespace) -> None:
     parity = _write(policy, asked, args.output)
     compared = {"fitted": asdict(on_fitted), "held_out": asdict(on_held_out)}
     record = {"features": list(policy.normalisation.features), **compared, "parity": parity}
-    write_json(args.output / "agreement.json", record)
+    write_record(args.output / "agreement.json", record)
     text = "\n".join([tree_function(policy, trace), *_sentences(on_fitted, on_held_out, len(held_out))])
     say(args, {"policy": str(args.output), **record}, text)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import column_type, trace_schema
+from mlgo.base.checked import read_record, write_record
 from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
 from mlgo.deploy.drivers import DriverChoice, default_policy, make_driver
@@ -347,9 +348,9 @@ def test_a_graph_that_has_lost_its_weights_is_refused(built):
 
 
 def describe(folder, **changes):
-    text = (folder / "policy.json").read_text()
-    kept = {name: value for name, value in (json.loads(text) | changes).items() if value is not None}
-    (folder / "policy.json").write_text(json.dumps(kept))
+    changed = read_record(folder / "policy.json") | changes
+    kept = {name: value for name, value in changed.items() if value is not None}
+    write_record(folder / "policy.json", kept)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from mlgo.base.checked import checked_record, read_record, write_record
 from mlgo.deploy.release import (
     FORMATS,
     check_archive,
@@ -36,9 +37,9 @@ def edit(file: str, change):
     """Damage: a file of JSON is edited."""
 
     def damage(folder: Path) -> None:
-        value = json.loads((folder / file).read_text())
+        value = read_record(folder / file)
         change(value)
-        (folder / file).write_text(json.dumps(value))
+        write_record(folder / file, value)
 
     return damage
 
@@ -88,7 +89,7 @@ def test_some_forms(released, tmp_path):
     assert whole.files["other/file"] == b"x"
     some = read_release(released, released, ["other"])
     assert set(some.files) == {"policy.json", "weights.npy", "parity.json", "other/file"}
-    assert set(json.loads(some.files["parity.json"])) == {"other"}
+    assert set(checked_record(json.loads(some.files["parity.json"]))) == {"other"}
     with pytest.raises(ConfigError, match="has no tosa; it has cpp, other"):
         read_release(released, released, ["tosa"])
 
@@ -108,7 +109,7 @@ def test_a_folder_of_policies(released, tmp_path):
     [
         (lambda one: shutil.rmtree(one), ArtifactError, "holds no policy and no folder of one"),
         (lambda one: (one / "weights.npy").unlink(), ArtifactError, "weights.npy is missing"),
-        (lambda one: np.save(one / "weights.npy", np.full(55, np.nan, np.float32)), PolicyError, "not finite"),
+        (lambda one: np.save(one / "weights.npy", np.zeros(55, np.float32)), ArtifactError, "not what was written"),
         (lambda one: (one / "parity.json").unlink(), ArtifactError, "has no parity.json; export the policy first"),
         (lambda one: (one / "parity.json").write_text("{}"), ArtifactError, "tells of no form"),
         (lambda one: (one / "more").mkdir(), ArtifactError, "nothing was checked of more"),
@@ -128,7 +129,7 @@ def test_a_folder_of_policies(released, tmp_path):
             ArtifactError,
             "weights.npy has changed since card.json",
         ),
-        (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is no card"),
+        (lambda one: (one / "card.json").write_text("1"), ArtifactError, "card.json is not what was written"),
         (without_card, ArtifactError, "has no model card"),
         *(
             (edit("card.json", lambda card, fact=fact: card.pop(fact)), ArtifactError, "is no card of this version")
@@ -282,8 +283,8 @@ def test_damaged_archives_are_one_message(tmp_path_factory, form, at, flip, cut)
         (lambda files: {path: data for path, data in files.items() if not path.endswith(".h")}, "Model.h is missing"),
         (lambda files: {path: data for path, data in files.items() if "README" not in path}, "has no README.md"),
         (lambda files: {path: data for path, data in files.items() if "card" not in path}, "has no card.json"),
-        (lambda files: files | {"tree8-s0/card.json": b"{"}, "card.json is not JSON"),
-        (lambda files: files | {"tree8-s0/card.json": b"[]"}, "card.json is no card"),
+        (lambda files: files | {"tree8-s0/card.json": b"{"}, "card.json is not what was written"),
+        (lambda files: files | {"tree8-s0/card.json": b"[]"}, "card.json is not what was written"),
         (lambda files: files | {"other-s0/weights.npy": b""}, "other-s0 has no card.json"),
     ],
 )
