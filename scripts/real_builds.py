@@ -123,7 +123,9 @@ def show(name: str, build: RealBuild, folder: Path, policy: Path, *, train: bool
     seconds = time.monotonic() - start
     verified = json.loads(_mlgo("corpus", "verify", "--project", project, "--json"))
     _mlgo("evaluate", "--policy", policy, "--project", project)
-    again = ("--project", project, "--policy", policy, "-o", folder / "again")
+    zig = shlex.quote(str(find_linker()))
+    tools = [f"{zig} {name}{target}" for name in ("cc", "c++") for target in ("", " -target x86_64-linux-gnu")]
+    again = ("--project", project, "--policy", policy, "-o", folder / "again", "--tools", *tools)
     relinked = json.loads(_mlgo("corpus", "relink", *again, "--json"))
     return {
         "name": name,

@@ -251,6 +251,11 @@ def joined(root: Path, name: str) -> Path:
     return path
 
 
+def beneath(name: str) -> str:
+    """The name of a file inside a folder for any path, which may be absolute or have ``..``; empty if that is all."""
+    return "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
+
+
 def relative(name: str, what: str = "name") -> str:
     """The same name, if it stays inside any folder that it is joined to; `ArtifactError` otherwise.
 

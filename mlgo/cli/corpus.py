@@ -14,13 +14,15 @@ import pyarrow as pa
 from tqdm import tqdm
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROJECT, VERIFIED, provenance, read_provenance, read_table, write_rows
+from mlgo.base.files import beneath, joined, write_atomically
 from mlgo.base.names import PolicyName
+from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, say
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.commands import steps_of
-from mlgo.corpus.capture.invocations import RECORDS, read_invocations
+from mlgo.corpus.capture.invocations import RECORDS, named_tools, read_invocations
 from mlgo.corpus.capture.llvm_corpora import export_corpus
 from mlgo.corpus.capture.objects import Recompiler
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
@@ -64,6 +66,8 @@ def add_parser(commands: Any) -> None:
     relink.add_argument("--project", type=Path, required=True, metavar="DIR", help="what mlgo capture has written")
     relink.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     relink.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="for the linked files")
+    help_text = "programs that may link, as the record of the build names them (also: CC, CXX, LD)"
+    relink.add_argument("--tools", nargs="+", default=[], metavar="PROGRAM", help=help_text)
     relink.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     add_options(relink, "--json", *CONFIG)
     seen = add_action("seen", run_seen)
@@ -129,7 +133,8 @@ def _unpacked(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
 def run_relink(args: argparse.Namespace) -> None:
     """Compile a captured project under a policy, and link it again as its build did.
 
-    mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
+    CC=gcc mlgo corpus relink --project captured/zlib --policy data/policies/marginal-s0 -o relinked
+    mlgo corpus relink --project captured/app --policy data/policies/marginal-s0 --tools /usr/bin/g++ -o relinked
     """
     (config, toolchain), name = configured(args), PolicyName.of(args.policy.resolve().name)
     policy = load_stored(args.policy)
@@ -143,6 +148,8 @@ def run_relink(args: argparse.Namespace) -> None:
     build = read_build(chain.from_iterable(map(steps_of, calls)), Path(root))
     known = {program.row["program"] for program in subject.programs}
     build = replace(build, programs=tuple(one for one in build.programs if one.name in known))
+    Relink.check(calls, build, named_tools(args.tools))
+    claim(args.output)
     with (
         scratch_directory() as folder,
         CompileHost(toolchain, policy.task, config.compile, args.workers, workers=config.workers) as host,
@@ -154,14 +161,12 @@ def run_relink(args: argparse.Namespace) -> None:
         objects = {one.name: places[one.key] for one in subject.modules if places[one.key].exists()}
         again = Relink(objects, folder / "linked", (shared / "zig-cache").absolute(), config.compile.compile_timeout_s)
         files = again.run(calls, build)
-        for program, file in files.items():
-            (args.output / program).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(file, args.output / program)
-    say(
-        args,
-        {"modules": len(objects), "programs": [str(args.output / program) for program in files]},
-        "\n".join([f"{len(objects)} modules compiled under {name}", *(str(args.output / one) for one in files)]),
-    )
+        targets = [joined(args.output, beneath(program) or "program") for program in files]
+        for file, target in zip(files.values(), targets, strict=True):
+            write_atomically(target, partial(shutil.copy2, file))
+    written = list(map(str, targets))
+    text = "\n".join([f"{len(objects)} modules compiled under {name}", *written])
+    say(args, {"modules": len(objects), "programs": written}, text)
 
 
 def run_seen(args: argparse.Namespace) -> int:

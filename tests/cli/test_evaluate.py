@@ -20,6 +20,7 @@ from mlgo.base.artifacts import (
     write_table,
 )
 from mlgo.errors import MlgoError
+from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import function_code, global_symbols
 from mlgo.policy.stored import save_policy
 from tests.cli.conftest import run_here
@@ -90,7 +91,11 @@ def test_linked_files_by_hand(evaluated):
 def test_relinked_files_run(captured, policies, project, mlgo, tmp_path):
     options = ("--project", captured, "--policy", policies / "never-s0", "-o", tmp_path / "again", "--json")
     before = (project / "prog").read_bytes()
-    run = mlgo("corpus", "relink", *options)
+    refused = mlgo("corpus", "relink", *options)
+    tool = f"{find_linker()} cc"
+    assert f"programs that nobody has named: {tool}; if they are yours, name them: --tools '{tool}'" in refused.stderr
+    assert not (tmp_path / "again").exists()
+    run = mlgo("corpus", "relink", *options, CC=tool)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout)["modules"] == 4
     program, library = tmp_path / "again/prog", tmp_path / "again/lib.so"

@@ -12,8 +12,19 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit
-from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, expanded, steps_of
+from mlgo.corpus.capture.commands import (
+    LINK_WORDS,
+    ArchiveStep,
+    CompileStep,
+    ExtractStep,
+    LinkStep,
+    Step,
+    expanded,
+    steps_of,
+)
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
+from mlgo.errors import ConfigError, CorpusError
+from mlgo.host.command_line import by_option, check_options, linker_takes_value, words
 from mlgo.host.linker import await_linker
 from mlgo.host.process import Child
 from mlgo.host.toolchain import find_linker, zig_environment
@@ -197,11 +208,76 @@ def free_name(name: str, taken: set[str]) -> str:
     return free
 
 
+_TO_LINKER = frozenset(
+    words(
+        """
+    allow-multiple-definition allow-shlib-undefined as-needed Bdynamic Bgroup Bsymbolic Bsymbolic-functions Bstatic
+    build-id color-diagnostics compress-debug-sections copy-dt-needed-entries defsym demangle disable-new-dtags
+    discard-all discard-locals dn dy dynamic-linker dynamic-list e E eh-frame-hdr enable-new-dtags end-group end-lib
+    entry exclude-libs export-dynamic export-dynamic-symbol fatal-warnings fini gc-sections gdb-index h hash-style I icf
+    image-base init keep-unique l L library library-path m no-add-needed no-allow-shlib-undefined no-as-needed
+    no-copy-dt-needed-entries no-dynamic-linker no-eh-frame-hdr no-export-dynamic no-fatal-warnings no-gc-sections
+    no-keep-memory no-pie no-relax no-threads no-undefined no-undefined-version no-warn-mismatch no-whole-archive
+    noinhibit-exec O pack-dyn-relocs pic-executable pie pop-state push-state R r reduce-memory-overheads relax
+    relocatable require-defined rpath rpath-link s S section-start shared soname sort-common sort-section start-group
+    start-lib static strip-all strip-debug T Tbss Tdata Ttext thread-count threads u undefined undefined-version
+    unresolved-symbols version-script warn-common warn-once warn-shared-textrel whole-archive wrap x X z"""
+    )
+)
+_JOINED = re.compile(r"-(?:l(?!to-)|[LORTIz]|m(?=elf|aarch64|arm)|[ueh](?=\w+$)).+|-[()]")
+_WRITES = frozenset(words("Map M cref dependency-file o output print-map stats t trace"))
+"""Where a linker writes its output and what else it writes; a link that is done again writes elsewhere."""
+_DRIVER = re.compile(r"-fuse-ld=\w+|--?target=[\w.-]+|-(?:stdlib|rtlib|unwindlib)=[\w+-]+|--coverage|-pipe|-v|-x\w*")
+_LEFT_OUT = re.compile(r"-o.*|-M[DMPGFTQJ]*|-fprofile-[\w-]+=.*")
+
+
+def link_words(arguments: Sequence[str], *, through_compiler: bool) -> list[str]:
+    """The words with which a link may be done again: those of known kinds, without what is written.
+
+    Raises:
+        ConfigError: a word could run or load other code, or write a file, or is unknown.
+    """
+    if responses := [word for word in arguments if word.startswith("@")]:
+        raise ConfigError(f"{responses[0]} is read by the tool itself")
+    if not through_compiler:
+        return _to_linker(arguments)
+    found: list[str] = []
+    for group in by_option(arguments):
+        word = group[0]
+        if word.startswith("-Wl,"):
+            if passed := _to_linker(word.split(",")[1:]):
+                found.append(f"-Wl,{','.join(passed)}")
+        elif word == "-Xlinker":
+            found += [part for one in _to_linker(group[1:]) for part in (word, one)]
+        elif word[:2] in ("-l", "-L", "-z", "-u", "-e", "-T") or word == "-rpath" or not word.startswith("-"):
+            found += _to_linker(group)
+        elif not _LEFT_OUT.fullmatch(word):
+            if word not in LINK_WORDS and not _DRIVER.fullmatch(word):
+                check_options(group)
+            found += group
+    return found
+
+
+def _to_linker(arguments: Iterable[str]) -> list[str]:
+    found, rest = [], iter(arguments)
+    for word in rest:
+        name, equals, _ = word.lstrip("-").partition("=")
+        if word.startswith("-") and (name in _WRITES or word.startswith("-o")):
+            if not equals and linker_takes_value(word):
+                next(rest, None)
+        elif word.startswith("@") or (word[:1] == "-" and name not in _TO_LINKER and not _JOINED.fullmatch(word)):
+            raise ConfigError(f"linker option {word} could run other code or write files, or is unknown")
+        else:
+            found.append(word)
+    return found
+
+
 @dataclass
 class Relink:
     """Archives and links of a build, with other objects in the place of its own.
 
-    Objects that nobody gives are those of the build, as far as they are still there. Nothing of the build changes.
+    Objects that nobody gives are those of the build, as far as they are still there. Nothing of the build changes. The
+    build may be one of others: see `check`.
     """
 
     objects: Mapping[str, Path]  # other objects, by name of the unit
@@ -210,6 +286,26 @@ class Relink:
     timeout_s: float  # deadline of each link
     _made: dict[Path, Path] = field(default_factory=dict)  # by path in the build
     _members: dict[Path, list[Path]] = field(default_factory=dict)  # by archive
+
+    @staticmethod
+    def check(calls: Iterable[ToolInvocation], build: Build, tools: Collection[tuple[str, ...]]) -> None:
+        """See that links can be done again by programs of the user.
+
+        Args:
+            tools: words of programs that may run.
+        """
+        links = {program.link for program in build.programs}
+        wanted: dict[tuple[str, ...], None] = {}
+        for call in calls:
+            for step in steps_of(call):
+                if isinstance(step, LinkStep) and (step.kind == "relocatable" or step in links):
+                    wanted[tuple(shlex.split(call.program))] = None
+                    _again(call, step)
+        if strange := [shlex.join(words) for words in wanted if words not in tools]:
+            raise CorpusError(
+                f"the record of the build links by programs that nobody has named: {', '.join(strange)}; if they are "
+                f"yours, name them: --tools {' '.join(map(shlex.quote, strange))} (CC, CXX and LD count, too)"
+            )
 
     def run(self, calls: Iterable[ToolInvocation], build: Build) -> dict[str, Path]:
         """Link the programs of a build; `LinkError` where one of its tools refuses."""
@@ -240,13 +336,8 @@ class Relink:
     def _link(self, call: ToolInvocation, step: LinkStep) -> None:
         sources = {one.source: one.output for one in steps_of(call) if isinstance(one, CompileStep)}
         target = self._place(step.output)
-        program = shlex.split(call.program)
-        own = len(tool_and_options(program)[1])  # which stand in front of the expanded ones again
-        words = [self._word(word, call.folder, step, sources) for word in expanded(call)[own:]]
-        outputs = {place for place, word in enumerate(words) if word.startswith("-o")}
-        outputs |= {place + 1 for place in outputs if words[place] == "-o"}
-        rest = [word for place, word in enumerate(words) if place not in outputs]
-        self._run([*program, *rest, "-o", str(target)], call.folder)
+        words = [self._word(word, call.folder, step, sources) for word in _again(call, step)]
+        self._run([*shlex.split(call.program), *words, "-o", str(target)], call.folder)
         self._made[step.output] = target
 
     def _word(self, word: str, folder: Path, link: LinkStep, sources: Mapping[str, Path]) -> str:
@@ -269,3 +360,12 @@ class Relink:
 
     def _run(self, command: Sequence[str], folder: Path) -> None:
         await_linker(Child(command, cwd=folder, env=zig_environment(self.cache_dir)), self.timeout_s)
+
+
+def _again(call: ToolInvocation, step: LinkStep) -> list[str]:
+    """Words of a recorded link behind its program, see `link_words`."""
+    own = len(tool_and_options(shlex.split(call.program))[1])  # which stand in front of the expanded ones again
+    try:
+        return link_words(expanded(call)[own:], through_compiler=call.tool != "ld")
+    except ConfigError as error:
+        raise CorpusError(f"{step.output.name} cannot be linked again: {error}") from error

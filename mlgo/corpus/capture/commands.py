@@ -171,7 +171,7 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
             language = "" if given == "none" else _X_LANGUAGES.get(given, given)
         elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
             continue
-        elif word.startswith(("-L", "-l", "-Wl,")) or word in _LINK_WORDS:
+        elif word.startswith(("-L", "-l", "-Wl,")) or word in LINK_WORDS or word in LINK_OPTIONS:
             found.link += words
         elif word.startswith("-Wp,"):
             found.options += word.split(",")[1:]
@@ -190,12 +190,13 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
     return found
 
 
-_LINK_WORDS = frozenset(
+LINK_WORDS = frozenset(
     (
         *("-shared", "-static", "-static-pie", "-pie", "-no-pie", "-rdynamic", "-nostdlib", "-nostartfiles"),
-        *("-nodefaultlibs", "-s", "-r", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", *LINK_OPTIONS),
+        *("-nodefaultlibs", "-s", "-r", "-static-libgcc", "-static-libstdc++", "-shared-libgcc"),
     )
 )
+"""Options of a compiler that concern the link alone and have no value."""
 
 
 _KINDS: Mapping[str, Literal["shared", "relocatable"]] = {

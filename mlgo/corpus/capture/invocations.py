@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -77,6 +77,9 @@ def _read_call(path: Path) -> ToolInvocation | None:
         tool, program, folder, count = fields[:_FIELDS]
         if tool not in _NAMES:
             raise ValueError(f"no tool {tool}")
+        shlex.split(program)
+        if not Path(folder).is_absolute():
+            raise ValueError(f"no folder {folder}")
         arguments, rest = fields[_FIELDS:][: int(count)], fields[_FIELDS + int(count) :]
         responses = dict(zip(rest[::2], rest[1::2], strict=True))
     except ValueError as error:
@@ -111,6 +114,12 @@ if [ -d "$records" ]; then
 fi
 exec {program_words} "$@"
 """
+
+
+def named_tools(tools: Iterable[str], environment: Mapping[str, str] = os.environ) -> set[tuple[str, ...]]:
+    """Words of the programs that a user names, and of those in the environment variables of `VARIABLES`."""
+    found = [shlex.split(text) for text in (*tools, *(environment.get(name, "") for name in VARIABLES))]
+    return {(shutil.which(words[0]) or words[0], *words[1:]) for words in found if words}
 
 
 def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> int:

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import write_bytes, write_json
+from mlgo.base.files import beneath, write_bytes, write_json
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
 from mlgo.corpus.capture.builds import as_text, free_name
 from mlgo.corpus.capture.databases import read_json_as
@@ -104,8 +104,7 @@ def export_corpus(
     command = functools.cache(partial(_command, toolchain, settings))
     names, with_index, taken = [], 0, set[str]()
     for name, module in modules:
-        beneath = [part for part in PurePosixPath(name).parts if part not in ("/", "//", "..")]
-        names.append(free_name("/".join(beneath) or "module", taken))
+        names.append(free_name(beneath(name) or "module", taken))
         path, generation = folder / names[-1], generation_of(module)
         bitcode = with_options(bitcode_of(module.read_bytes()), generation.options)
         write_bytes(path.with_name(f"{path.name}.bc"), bitcode)
