@@ -37,8 +37,8 @@ class Module:
     sha256: str  # hash of its bitcode
 
     def __post_init__(self) -> None:
-        relative(self.project, "project")  # both are parts of file names
-        relative(self.sha256, "hash of bitcode")
+        for name in filter(None, (self.project, self.sha256)):  # parts of file names
+            relative(name, "project or hash")
 
     @property
     def key(self) -> str:
