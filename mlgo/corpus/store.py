@@ -36,14 +36,15 @@ class Module:
     split: str  # `train`, `validation` or `test`
     sha256: str  # hash of its bitcode
 
-    def __post_init__(self) -> None:
-        for name in filter(None, (self.project, self.sha256)):  # parts of file names
-            relative(name, "project or hash")
-
     @property
     def key(self) -> str:
         """Name that is unique in the corpus."""
         return f"{self.project}/{self.name}"
+
+
+def _module(project: str, name: str, language: str, split: str, sha256: str) -> Module:
+    """A module of a table, whose project and hash become parts of file names."""
+    return Module(relative(project, "project"), name, language, split, relative(sha256, "hash of bitcode"))
 
 
 def load_modules(
@@ -56,7 +57,7 @@ def load_modules(
     """List the corpus's modules, in manifest order."""
     table = read_table(corpus_dir / "modules.parquet", MODULES).filter(pc.field("skip_reason") == "")
     modules = [
-        Module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
+        _module(row["project"], row["module"], row["language"], row["split"], row["bitcode_sha256"])
         for row in table.to_pylist()
     ]
     _check_splits(modules, corpus_dir)
@@ -98,7 +99,7 @@ def load_programs(
     modules = {one.key: one for one in load_modules(corpus_dir, project=project, splits=splits)}
     for row in rows:
         for one in row["duplicates"]:
-            module = Module(row["project"], one["module"], one["language"], row["split"], one["bitcode_sha256"])
+            module = _module(row["project"], one["module"], one["language"], row["split"], one["bitcode_sha256"])
             modules[module.key] = module
     return [_program(row, row["split"], modules) for row in rows]
 
@@ -152,7 +153,7 @@ def unpack_rows(rows: Iterable[RowView], split: str, bitcode_dir: Path) -> tuple
     for row in rows:
         if row["bitcode"] is not None and not row["skip_reason"]:
             digest = hashlib.sha256(row["bitcode"]).hexdigest()
-            module = Module(row["project"], row["module"], row["language"], split, digest)
+            module = _module(row["project"], row["module"], row["language"], split, digest)
             files[module.key] = bitcode_dir / f"{digest}.bc"
             if not files[module.key].exists():
                 write_bytes(files[module.key], row["bitcode"])
