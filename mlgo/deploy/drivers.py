@@ -8,6 +8,7 @@ once and kept. A driver knows the files it was made from; when one of them has c
 import fcntl
 import os
 import shutil
+import struct
 import sys
 import sysconfig
 import time
@@ -25,7 +26,7 @@ import mlgo
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
-from mlgo.base.files import content_hash, write_atomically, write_text
+from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, text_templates, write_sources
 from mlgo.deploy.export.form import asked_features, run_tool
@@ -46,6 +47,10 @@ DRIVER = "MLGO_DRIVER"
 
 _SOURCES = Path(__file__).parent / "driver"
 _LOCK_TIMEOUT_S = 600.0
+_MAX_READ_BYTES = 1 << 20
+"""Content that a driver reads whenever it starts; that takes a millisecond."""
+
+_Stamp = Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
@@ -100,20 +105,22 @@ def _installed() -> ModuleType | None:
 
 def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one."""
-    place, began = choice.place, time.time_ns()
-    with _locked(place.parent):
-        if not place.exists() or place.stat().st_mtime_ns < began:
-            _build(choice, toolchain)
-    return place
+    with _locked(choice.place.parent):
+        load_policy(choice.policy)  # says what is wrong with it
+        linker = find_linker()
+        files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
+        if choice.is_default:  # another policy is the default once mlgo-policies is installed
+            files.append(Path(sysconfig.get_path("purelib")))
+        files += [Path(command_line.__file__), *sorted(_SOURCES.iterdir())]
+        made_from, known = [_stamp(path) for path in files], choice.place.with_name("made_from.json")
+        if not (choice.place.exists() and known.exists() and known.read_bytes() == json_text(made_from).encode()):
+            known.unlink(missing_ok=True)
+            _build(choice.place, load_policy(choice.policy), toolchain, linker, made_from)
+            write_json(known, made_from)
+    return choice.place
 
 
-def _build(choice: DriverChoice, toolchain: Toolchain) -> None:
-    policy, linker = load_policy(choice.policy), find_linker()
-    files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
-    if choice.is_default:  # another policy is the default once mlgo-policies is installed
-        files.append(Path(sysconfig.get_path("purelib")))
-    files += [Path(command_line.__file__), *sorted(_SOURCES.iterdir())]
-    stamps = [_stamp(path) for path in files]
+def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made_from: Iterable[_Stamp]) -> None:
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
@@ -122,15 +129,15 @@ def _build(choice: DriverChoice, toolchain: Toolchain) -> None:
     with scratch_directory() as folder:
         write_sources(folder, cpp_sources(policy, no_questions))
         write_text(folder / "options.h", options_header())
-        write_text(folder / "settings.h", _settings(toolchain, policy, header, stamps))
+        write_text(folder / "settings.h", _settings(toolchain, policy, header, made_from))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         (folder / "driver").chmod(0o755)
-        write_atomically(choice.place, lambda path: shutil.copy(folder / "driver", path))
+        write_atomically(place, lambda path: shutil.copy(folder / "driver", path))
 
 
-def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iterable[Mapping[str, str | int]]) -> str:
+def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: Iterable[_Stamp]) -> str:
     task, trained = get_task(policy.task), trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
     return (
@@ -149,7 +156,7 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, stamps: Iter
             levels=[trained.optimization],
             languages=languages_of(policy),
             maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
-            made_from=stamps,
+            made_from=made_from,
         )
     )
 
@@ -167,11 +174,16 @@ def trained_settings(policy: Policy) -> CompileConfig:
     return DEFAULT_COMPILE.model_copy(update=changes)
 
 
-def _stamp(path: Path) -> dict[str, str | int]:
-    """By what a driver knows that a file has not changed."""
+def _stamp(path: Path) -> _Stamp:
+    """By what a driver knows that a file has not changed: its content, but of a large one what changes with it."""
     state = path.stat()
-    seconds, nanoseconds = divmod(state.st_mtime_ns, 10**9)
-    return {"path": str(path.absolute()), "size": state.st_size, "seconds": seconds, "nanoseconds": nanoseconds}
+    is_large = state.st_size > _MAX_READ_BYTES or not path.is_file()
+    times = (number for time_ns in (state.st_mtime_ns, state.st_ctime_ns) for number in divmod(time_ns, 10**9))
+    data = struct.pack("=5q", state.st_ino, *times) if is_large else path.read_bytes()
+    found = 0xCBF29CE484222325
+    for byte in data:  # FNV-1a; `driver/text.h` has the same
+        found = (found ^ byte) * 0x100000001B3 % (1 << 64)
+    return {"path": str(path.absolute()), "is_large": is_large, "size": state.st_size, "hash": found}
 
 
 @contextmanager

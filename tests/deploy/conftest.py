@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from mlgo.deploy.drivers import CACHE, DriverChoice, default_policy, make_driver
 from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain
+from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import REPOSITORY, WITHIN_S, wait_for
 from tests.deploy.publish.conftest import RELEASED, publish
 
@@ -65,11 +65,11 @@ class Build:
 
     def constant_policy(self, name: str, logit: float) -> Path:
         """The released policy with no weight but the bias of its only output."""
-        folder = shutil.copytree(default_policy(), self.folder / name, dirs_exist_ok=True)
-        weights = np.zeros_like(np.load(folder / "weights.npy"))
+        policy = load_policy(default_policy())
+        weights = np.zeros_like(policy.weights)
         weights[-1] = logit
-        np.save(folder / "weights.npy", weights)
-        return folder
+        save_policy(replace(policy, weights=weights), self.folder / name)
+        return self.folder / name
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -154,6 +155,28 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     assert build.cc(*arguments, options=["--policy", "policy"]).returncode == 0
     assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 0)
     assert driver.read_bytes() != first
+
+
+def test_a_policy_of_the_same_size_and_times_has_a_driver_of_its_own(build, cache):
+    for name, value in (("always", 1.0), ("never", -1.0)):
+        build.constant_policy(name, value)
+    policy = shutil.copytree(build.folder / "always", build.folder / "policy")
+    arguments, options = ["-Oz", "-c", "calls.c"], {"options": ["--policy", policy]}
+    assert build.cc(*arguments, **options).returncode == 0
+    assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 2)
+    driver = cache / "drivers" / f"folder{policy.resolve()}" / "@" / "driver"
+    os.utime(driver, (later := time.time() + 3600, later))  # the clock was wrong
+    for name in ("policy.json", "weights.npy"):
+        state = (policy / name).stat()
+        (policy / name).write_bytes((build.folder / "never" / name).read_bytes())
+        assert (policy / name).stat().st_size == state.st_size
+        os.utime(policy / name, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert build.cc(*arguments, **options).returncode == 0
+    assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 0)
+    made = driver.stat().st_mtime_ns
+    os.utime(policy / "policy.json")  # its content is the same
+    assert build.cc(*arguments, **options).returncode == 0
+    assert driver.stat().st_mtime_ns == made
 
 
 @pytest.mark.parametrize(

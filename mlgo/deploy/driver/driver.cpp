@@ -32,14 +32,32 @@ void warn(const char *Reason) {
   fprintf(stderr, "mlgo cc: warning: %s; compiled without the policy\n", Reason);
 }
 
-// What the driver was made from has not changed since.
-bool isCurrent() {
-  for (const settings::File &One : settings::MadeFrom) {
-    struct stat Found;
-    if (stat(One.Path, &Found) != 0 || Found.st_size != One.Size || Found.st_mtim.tv_sec != One.Seconds ||
-        Found.st_mtim.tv_nsec != One.Nanoseconds)
-      return false;
+// A file that the driver was made from has not changed since.
+bool isUnchanged(const settings::File &One) {
+  struct stat State;
+  Hash Found;
+  if (stat(One.Path, &State) != 0 || State.st_size != One.Size)
+    return false;
+  if (One.IsLarge) {
+    const long long Numbers[] = {static_cast<long long>(State.st_ino), State.st_mtim.tv_sec, State.st_mtim.tv_nsec,
+                                 State.st_ctim.tv_sec, State.st_ctim.tv_nsec};
+    Found.add(Numbers, sizeof Numbers);
+    return Found.State == One.Hash;
   }
+  char Bytes[1 << 16];
+  ssize_t Count = -1;
+  const int File = S_ISREG(State.st_mode) ? open(One.Path, O_RDONLY | O_CLOEXEC) : -1;
+  while (File >= 0 && (Count = read(File, Bytes, sizeof Bytes)) > 0)
+    Found.add(Bytes, Count);
+  if (File >= 0)
+    close(File);
+  return Count == 0 && Found.State == One.Hash;
+}
+
+bool isCurrent() {
+  for (const settings::File &One : settings::MadeFrom)
+    if (!isUnchanged(One))
+      return false;
   return true;
 }
 

@@ -18,6 +18,16 @@ inline bool isAmong(const char *Text, const char *const *Words) {
   return false;
 }
 
+// FNV-1a of 64 bits; `mlgo/deploy/drivers.py` has the same.
+struct Hash {
+  unsigned long long State = 0xcbf29ce484222325;
+
+  void add(const void *Data, size_t Size) {
+    for (size_t I = 0; I < Size; ++I)
+      State = (State ^ static_cast<const unsigned char *>(Data)[I]) * 0x100000001b3;
+  }
+};
+
 // A growing array of plain values.
 template <typename T> class List {
 public:
