@@ -16,11 +16,12 @@ MADE = "made-by-mlgo.json"
 _DRAFT_OR_PART = re.compile(r"\.made-by-mlgo\.json\..*|\.?[0-9a-f]{16}\.parquet(\.[0-9a-f]+\.tmp)?")
 
 
-def check_output(folder: Path, known: Collection[str]) -> None:
+def check_output(folder: Path, known: Collection[str], proof: str = "") -> None:
     """Refuse a folder that is neither new, nor empty, nor one of an earlier run.
 
     Args:
-        known: names of what runs without the list `MADE` have left; a table of this package must be among it.
+        known: names of what runs without the list `MADE` leave.
+        proof: the one of them that is always there; without it that is a table of this package.
     """
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is no folder; name a new one")
@@ -29,7 +30,8 @@ def check_output(folder: Path, known: Collection[str]) -> None:
     others = [name for name in names if name not in known]
     if not names or MADE in names:
         return
-    if others or not any(map(_is_table, [*folder.glob("*.parquet"), *folder.glob("parts/*.parquet")])):
+    tables = [*folder.glob("*.parquet"), *folder.glob("parts/*.parquet")]
+    if others or not (proof in names if proof else any(map(_is_table, tables))):
         raise ConfigError(
             f"{folder} is not empty and holds no output of an earlier run, but {(others or names)[0]!r}; name a new "
             "folder"

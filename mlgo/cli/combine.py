@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.checked import write_record
+from mlgo.base.output import check_output
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> None:
     for policy in policies.values():
         check_features(asked_features(policy), rows.column_names, "the trace")
     sources = selected_sources(policies, rows)
+    check_output(args.output, (*sources, "parity.json"), "parity.json")
     with scratch_directory() as folder:
         write_sources(folder, sources)
         found = {

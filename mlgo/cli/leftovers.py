@@ -105,7 +105,8 @@ def _unknown_bitcode(work: Path, data: Path) -> list[Path]:
     if not manifests:  # no corpus has been built, or `make clean` has removed it: nothing is known
         return []
     known = set().union(*(bitcode_hashes(path.parent) for path in manifests))
-    return [path for path in sorted(work.rglob("bitcode/*.bc")) if path.stem not in known]
+    found = (path for path in sorted(work.rglob("bitcode/*.bc")) if _SHA256.fullmatch(path.stem))
+    return [path for path in found if path.stem not in known]
 
 
 def _unpinned_downloads(folder: Path, settings: Path) -> list[Path]:

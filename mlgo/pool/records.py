@@ -241,8 +241,8 @@ def delete_key(folder: Path) -> None:
     for path in folder.iterdir():
         if path.suffix in KEY_NAMES:
             _delete(path)
-    for path in folder.glob("*.json"):
-        path.unlink(missing_ok=True)
+    for name in KEY_NAMES.values():
+        (folder / name).unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # somebody has made a file anew
         folder.rmdir()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import VERIFIED, write_rows
-from mlgo.base.output import MADE, claim, fresh, remove_tables
+from mlgo.base.output import MADE, check_output, claim, fresh, remove_tables
 from mlgo.errors import ArtifactError, ConfigError
 
 KNOWN = ("verified.parquet", "parts", "tools", "records")
@@ -49,6 +49,17 @@ def test_folders_of_others_are_refused_and_stay(tmp_path, mine):
         claim(tmp_path, KNOWN)
     assert (tmp_path / mine).read_text() == "precious"
     assert not (tmp_path / MADE).exists()
+
+
+def test_what_is_always_there_may_be_the_proof(tmp_path):
+    known = ("policy.json", "cpp")
+    (tmp_path / "cpp").mkdir()
+    with pytest.raises(ConfigError, match="but 'cpp'"):
+        check_output(tmp_path, known, "policy.json")
+    (tmp_path / "policy.json").touch()
+    check_output(tmp_path, known, "policy.json")
+    with pytest.raises(ConfigError, match="is not empty"):
+        check_output(tmp_path, known)
 
 
 @pytest.mark.parametrize("made", ["{}", "3", "[[]]", '["../precious"]'])

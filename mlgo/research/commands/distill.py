@@ -14,6 +14,7 @@ from mlgo.base.artifacts import provenance, read_provenance, read_table
 from mlgo.base.checked import write_record
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
+from mlgo.base.output import check_output
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.cli.program import add_command, add_options, say
@@ -201,6 +202,7 @@ def run(args: argparse.Namespace) -> None:
     then: mlgo evaluate --policy data/policies/tree-s0 --corpus data/corpus --split validation
     """
     PolicyName.of(args.output.resolve().name)
+    check_output(args.output, ("policy.json", "weights.npy", "agreement.json", "cpp"), "policy.json")
     teacher, trace = load_stored(args.policy, Binary), read_table(args.trace)
     if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:
         raise ConfigError(f"{args.trace} is of task {task!r}, not of {teacher.task!r}; take the trace of such a run")
