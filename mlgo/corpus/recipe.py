@@ -9,15 +9,17 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from mlgo.base.config import Section, parse_section, read_yaml
+from mlgo.base.files import joined, relative
 from mlgo.base.names import Language
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError
 from mlgo.host.command_line import check_options
 
 
 def _stays_inside(path: str) -> str:
-    if not path or path.startswith("/") or ".." in path.split("/"):
-        raise ValueError("must be a relative path inside the sources")
-    return path
+    try:
+        return relative(path)
+    except ArtifactError as error:
+        raise ValueError("must be a relative path inside the sources") from error
 
 
 PYTHON_HEADERS = ".python-headers"
@@ -172,12 +174,12 @@ def write_generated_files(recipe: Recipe, root: Path) -> None:
             raise CorpusError(f"{recipe.name}: {recipe.driver} is not a file; run from the project's top folder")
         shutil.copytree(Path(recipe.driver).parent, root / "driver", dirs_exist_ok=True)
     for generated in recipe.files:
-        target = root / generated.path
+        target = joined(root, generated.path)
         target.parent.mkdir(parents=True, exist_ok=True)
         if generated.content is not None:
             target.write_text(generated.content)
             continue
-        original = root / str(generated.template or generated.copy_of)
+        original = joined(root, str(generated.template or generated.copy_of))
         if not original.is_file():
             raise CorpusError(f"{recipe.name}: {original.relative_to(root)} is not in the sources; mend the recipe")
         if generated.copy_of is not None:
