@@ -1,5 +1,6 @@
 """One decision of the compiler is one step, one compile is one episode."""
 
+import os
 from array import array
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.envs.episode import (
     Ending,
     Episode,
+    HostingEnv,
     Info,
     ModuleProblem,
     Observation,
@@ -40,12 +42,13 @@ from mlgo.objects.measures import get_measure
 from mlgo.pool.tree_store import ReplayStore
 
 
-class CompileEnv(gymnasium.Env[Observation, Any]):
+class CompileEnv(HostingEnv):
     """A compile whose decisions an agent makes.
 
-    The gain is relative, over the heuristic (`measures.relative_reward`); how it is handed out is the reward's
-    affair. A compile that fails, whatever the reason, ends the episode as truncated, as if it had gained nothing, with
-    ``info["error"]``.
+    The gain is relative, over the heuristic (`measures.relative_reward`), and 0 where the heuristic's score is 0, as of
+    a module without code; how it is handed out is the reward's affair. A compile that fails, whatever the reason, ends
+    the episode as truncated, as if it had gained nothing, with ``info["error"]``. Nothing that is observed, rewarded or
+    told is infinite or NaN.
 
     ``info`` holds ``module``, ``context`` (function or module that is asked about), ``question`` (number in the
     compile), ``heuristic`` (the built-in decision, for inlining without trees), ``compiled`` (whether a compiler has
@@ -56,7 +59,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
 
     Args:
         modules: files to compile, bitcode or sources; or ``corpus`` and ``baseline``, folders that the pipeline made.
-            Without either, all sources of the sample corpus.
+            Without either (None), all sources of the sample corpus.
         objective: score that is minimised; if None that of the baseline, or the task's first.
         optimization: level; if None that of the baseline, or ``-Oz`` for inlining and ``-O2`` for registers.
         toolchain: ``auto`` or a clang.
@@ -72,7 +75,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     def __init__(
         self,
         task: str,
-        modules: Sequence[str] = (),
+        modules: Sequence[str] | None = None,
         corpus: str | None = None,
         baseline: str | None = None,
         split: str = "train",
@@ -87,7 +90,8 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
-        if bool(corpus) != bool(baseline) or (modules and corpus):
+        files = None if modules is None else named_files(modules)
+        if bool(corpus) != bool(baseline) or (files and corpus):
             raise ConfigError("give either modules=[files], or corpus= and baseline=, folders that the pipeline made")
         self.task = get_task(task)
         self.settings = choose_settings(
@@ -104,7 +108,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         hides = self.task.default is not None and not self.settings.tell_heuristic
         hidden = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
         self.features = tuple(spec for spec in self.header.features if spec.name not in hidden)
-        self.observation_space = observation_space(self.features)  # type: ignore[assignment]
+        self.observation_space = observation_space(self.features)
         self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)
         self.reward, self.render_mode = reward, render_mode
         self._episode: Episode | None = None
@@ -116,10 +120,10 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self._names = list(problems)
             self._problem_of: Callable[[str], ModuleProblem] = problems.__getitem__
         else:
-            files = named_files(modules) if modules else sample_files()
-            self._names = list(files)
-            self._problem_of = problems_of_files(files, self.toolchain, self.task, self.settings, folder)
-            for name in modules:  # what the user names must compile; of the sample, what is drawn will be
+            known = sample_files() if files is None else files
+            self._names = list(known)
+            self._problem_of = problems_of_files(known, self.toolchain, self.task, self.settings, folder)
+            for name in files or ():  # what the user names must compile; of the sample, what is drawn will be
                 self._problem_of(name)
         self._event: Question | Ending | None = None
         self._begin(self._problem_of(self._names[0]))
@@ -130,7 +134,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         super().reset(seed=seed)
         self._stop()
         names = self._names
-        name = (options or {}).get("module") or names[self.np_random.integers(len(names))]
+        name = os.fspath((options or {}).get("module") or names[self.np_random.integers(len(names))])
         if name not in names:
             raise ConfigError(f"options['module']: {name} is not among the {len(names)} modules of this environment")
         self._begin(self._problem_of(name))
@@ -167,7 +171,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
             self._given += reward
         if not isinstance(event, Question):
             measure, gain = get_measure(self.settings.objective), 0.0
-            if not isinstance(event, CompileError):
+            if not isinstance(event, CompileError) and self.problem.baseline + measure.offset:
                 gain = float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
             reward += self.reward.at_the_end(gain, self._given)
             self._event = None
@@ -198,6 +202,7 @@ class CompileEnv(gymnasium.Env[Observation, Any]):
         """End the compile and remove what the environment made."""
         self._stop()
         self._scratch.close()
+        super().close()
 
     def __del__(self) -> None:
         if hasattr(self, "_scratch"):  # not where a mistake of the user ended the constructor

@@ -1,6 +1,7 @@
 """Episodes of environments: modules with their scores under the heuristic, and a compile question by question."""
 
 import functools
+import os
 import queue
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -8,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.error import ClosedEnvironmentError
 
 import mlgo
 from mlgo.base.artifacts import Row
@@ -28,6 +31,29 @@ from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.pool.module_trees import ModuleTrees
 from mlgo.pool.response_tree import Walk
 from mlgo.pool.tree_store import ReplayStore
+
+Info = dict[str, Any]
+"""What Gymnasium calls ``info`` and ``options``."""
+
+
+class HostingEnv(gymnasium.Env[Any, Any]):
+    """An environment with a compiler of its own, which is neither used after its end nor copied."""
+
+    _is_closed = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, Info]:
+        if self._is_closed:
+            raise ClosedEnvironmentError("reset() after close(); make the environment again, with gymnasium.make")
+        return super().reset(seed=seed, options=options)
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def __reduce__(self) -> Any:  # of copies and pickles
+        raise TypeError(
+            f"{type(self).__name__} has a compiler and cannot be copied; make another with gymnasium.make, reset() it "
+            "to the same module or unit, and give it the same actions"
+        )
 
 
 @dataclass(frozen=True)
@@ -59,12 +85,18 @@ def problems_of_files(
 
 
 def named_files(modules: Sequence[str]) -> dict[str, Path]:
+    if isinstance(modules, str | bytes | os.PathLike) or not isinstance(modules, Sequence):
+        raise ConfigError(f"modules: a list of files is wanted, not {modules!r}")
+    if not modules:
+        raise ConfigError("modules: the list is empty; name a file, or leave modules out for the sample corpus")
     for name in modules:
+        if not isinstance(name, str | os.PathLike):
+            raise ConfigError(f"modules: {name!r} is no name of a file")
         if not Path(name).is_file():
             raise CorpusError(f"{name} is no file; name bitcode (.bc, .ll) or a source of C or C++")
     if len(set(modules)) < len(modules):
         raise CorpusError("a module is named twice")
-    return {name: Path(name) for name in modules}
+    return {str(name): Path(name) for name in modules}
 
 
 def sample_files() -> dict[str, Path]:
@@ -129,9 +161,6 @@ def choose_settings(
 
 Observation = dict[str, np.ndarray]
 """Features by name."""
-
-Info = dict[str, Any]
-"""What Gymnasium calls ``info`` and ``options``."""
 
 
 def observation_space(features: tuple[TensorSpec, ...]) -> spaces.Dict:

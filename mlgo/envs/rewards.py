@@ -58,8 +58,8 @@ class MarginalShare(Reward):
     def of_answer(
         self, observation: Observation, answer: float, following: Observation | None, baseline: float
     ) -> float:
-        """Expected saving of an inlined call, over the module's size under the heuristic."""
-        if not answer:
+        """Expected saving of an inlined call, over the module's size under the heuristic; 0 where that is 0."""
+        if not answer or not baseline:
             return 0.0
         raw = np.array([[observation[name].item() for name in self.policy.normalisation.features]])
         return float(self.policy.logits(actions.Observation(raw))[0]) * self.unit_bytes / baseline

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import SuperPmiConfig, parse_section
+from mlgo.envs.episode import HostingEnv
 from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
@@ -76,7 +76,7 @@ INVALID_LIMIT = 20
 _MAX_PICKS = 512
 
 
-class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
+class ChoiceEnv(HostingEnv):
     """A unit whose eliminations an agent chooses, until it stops.
 
     Actions 0 to ``max_candidates - 1`` choose a candidate by its position, the last action stops. Observations are
@@ -125,7 +125,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         self._dropped: dict[str, str] = {}
         self.observer = Observer(columns_for(self._feature_names()), max_candidates)
         shape = (max_candidates, len(self.observer.features))
-        self.observation_space = spaces.Dict(  # type: ignore[assignment]
+        self.observation_space = spaces.Dict(
             {
                 "candidates": spaces.Box(0.0, 1.0, shape, np.float32),
                 "unit": spaces.Box(0.0, 1.0, (len(RECORD),), np.float32),
@@ -211,6 +211,7 @@ class ChoiceEnv(gymnasium.Env[Observation, np.int64]):
         """End the compiler."""
         if hasattr(self, "_compiler"):
             self._compiler.close()
+        super().close()
 
     def __del__(self) -> None:
         self.close()

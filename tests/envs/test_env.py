@@ -1,6 +1,8 @@
 """The environments with the real compiler."""
 
+import copy
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import threading
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium.error import ResetNeeded
+from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.envs import compile_environments
@@ -102,6 +104,7 @@ def test_shares_by_marginal_cost_add_up_to_the_gain(make):
             expected = 3.0 * np.log1p(before) / np.log(2) * 2.0 / info["baseline"] if answer else 0.0
             assert reward == pytest.approx(expected, rel=1e-5)
     assert total == pytest.approx(1 - info["score"] / info["baseline"])
+    assert MarginalShare(policy, 2.0).of_answer({"constant_args": np.array([1])}, 1, None, 0.0) == 0.0
     with pytest.raises(PolicyError, match="answers yes or no"):
         MarginalShare(linear_policy("regalloc-evict", ["constant_args"], [0.0] * 4), 2.0)
 
@@ -171,6 +174,30 @@ def test_a_compile_or_machine_that_fails_ends_the_episode(make, monkeypatch):
     assert "context" not in info
 
 
+@pytest.mark.parametrize("name", [one for one in compile_environments() if "Regalloc" not in one])
+@pytest.mark.parametrize("flatten", [False, True])
+def test_a_module_without_code_rewards_with_nothing(make, tmp_path, name, flatten):
+    """Its text is 0 bytes under any policy: 0 of 0."""
+    (tmp_path / "data.c").write_text("#ifdef __unknown__\nint f(void) { return 1; }\n#endif\nint data = 7;\n")
+    env = gymnasium.make(name, modules=[str(tmp_path / "data.c")], flatten=flatten)
+    _, told = env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    env.close()
+    assert (reward, terminated, truncated) == (0.0, True, False)
+    assert (told["baseline"], info["baseline"], info["score"]) == (0, 0, 0)
+
+
+def test_what_is_closed_begins_no_more_and_nothing_is_copied(make):
+    env = make("mlgo/InlineSize-v0")
+    for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match=r"cannot be copied; make another with gymnasium\.make"):
+            copied(env)
+    env.close()
+    env.close()
+    with pytest.raises(ClosedEnvironmentError, match=r"reset\(\) after close\(\)"):
+        env.reset()
+
+
 def test_mistakes_of_the_user(make):
     env = make("mlgo/InlineSize-v0")
     with pytest.raises(ResetNeeded, match=r"call reset\(\)"):
@@ -190,7 +217,10 @@ def test_mistakes_of_the_user(make):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"modules": [], "corpus": "data/corpus"}, "either modules"),
+        ({"modules": None, "corpus": "data/corpus"}, "either modules"),
+        ({"modules": []}, "modules: the list is empty"),
+        ({"modules": "main.c"}, "modules: a list of files is wanted, not 'main.c'"),
+        ({"modules": [None]}, "modules: None is no name of a file"),
         ({"corpus": "data/corpus", "baseline": "data/baseline"}, "either modules"),
         ({"modules": ["none.c"]}, r"none\.c is no file"),
         ({"objective": "spill_cost"}, "spill_cost is not measured"),

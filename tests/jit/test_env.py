@@ -3,6 +3,7 @@
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils.env_checker import check_env
 
 from mlgo.errors import ConfigError, CorpusError
@@ -164,5 +165,8 @@ def test_actions_outside_the_space_and_before_the_reset_are_refused():
 
 def test_the_compiler_is_closed_with_the_environment():
     compiler = AdditiveCompiler(EFFECTS)
-    make(compiler).close()
+    env = make(compiler)
+    env.close()
     assert compiler.num_closed >= 1
+    with pytest.raises(ClosedEnvironmentError, match=r"reset\(\) after close\(\)"):
+        env.reset()
