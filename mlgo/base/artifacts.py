@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mlgo import __version__
 from mlgo.base.checked import check_seal, seal
-from mlgo.base.files import Draft, canonical_json, readable, write_atomically
+from mlgo.base.files import MAX_FILE_BYTES, Draft, canonical_json, open_input, readable, write_atomically
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import MEASURES, Measure
@@ -579,7 +579,7 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A table's file that has the checksum it was written with."""
-    with readable(path, "a readable Parquet file", *_DAMAGES), path.open("rb") as file:
+    with readable(path, "a readable Parquet file", *_DAMAGES), open_input(path, MAX_FILE_BYTES) as file:
         check_seal(file)
         yield file
 

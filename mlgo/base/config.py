@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, ge
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from mlgo.base.files import content_hash, place
+from mlgo.base.files import MAX_TEXT_BYTES, content_hash, parse_json, place, read_input
 from mlgo.base.names import Language, ProjectName
 from mlgo.base.registry import LEARNERS, PROBLEMS, training_chain
 from mlgo.errors import ConfigError
@@ -614,12 +614,37 @@ def merge(base: Any, overlay: Any) -> Any:
 def read_yaml(path: Path) -> Any:
     """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words."""
     try:
-        text = path.read_text()
-        return json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_LOADER)
+        text = read_input(path, MAX_TEXT_BYTES).decode()
+        return parse_json(text) if path.suffix == ".json" else _parse_yaml(text)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:  # of odd tags, the last three
         raise ConfigError(f"{path} is not YAML: {error}") from error
+
+
+_MAX_DEPTH, _MAX_NODES, _MAX_PLAIN = 64, 1 << 17, 1 << 16
+
+
+def _parse_yaml(text: str) -> Any:
+    """Values of a document, once its events have shown that it is not deep, nor large where aliases stand for parts."""
+    open_sizes, sizes, names = [0], dict[str | None, int](), list[str | None]()
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_sizes.append(0)
+            names.append(event.anchor)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            size = open_sizes.pop() + 1
+            sizes[names.pop()] = size
+            open_sizes[-1] += size
+        elif isinstance(event, yaml.AliasEvent):  # of a part that it is itself in: as large as can be
+            open_sizes[-1] += sizes.get(event.anchor, 1 if event.anchor not in names else _MAX_NODES)
+        elif isinstance(event, yaml.ScalarEvent):
+            open_sizes[-1] += 1
+            if event.style in (None, "") and len(event.value) > _MAX_PLAIN:
+                raise ValueError(f"a word of more than {_MAX_PLAIN} letters without quotes")
+        if len(names) > _MAX_DEPTH or open_sizes[-1] >= _MAX_NODES:
+            raise ValueError(f"nested deeper than {_MAX_DEPTH}, or more than {_MAX_NODES} values")
+    return yaml.load(text, Loader=_LOADER)
 
 
 def json_schema() -> dict[str, Any]:

@@ -4,11 +4,13 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +20,13 @@ import numpy as np
 
 from mlgo.errors import ArtifactError
 
-_MAX_JSON_BYTES = 1 << 26
+MAX_TEXT_BYTES = 1 << 26
+"""Bytes of text from outside that are read into memory at once."""
+MAX_FILE_BYTES = 1 << 37
+"""Bytes of a file from outside that is read piece by piece."""
+_MAX_INPUT_BYTES = 1 << 31
 _MAX_ARRAY_BYTES = 1 << 30
+_MAX_DEPTH, _MAX_VALUES = 100, 1 << 24
 _MAX_PATH, _MAX_NAME = 3072, 240
 """Bytes of a foreign path and of its parts: less than a file system takes, as temporary files have longer names."""
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
@@ -56,11 +63,65 @@ def readable(path: Path, kind: str, *damages: type[Exception]) -> Iterator[None]
         raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def open_input(path: Path, max_bytes: int = _MAX_INPUT_BYTES) -> io.BufferedReader:
+    """Open a file that may come from others: nothing but a regular file, so nobody waits for a FIFO or a device.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or is longer than ``max_bytes``; ``strerror`` says which.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except ValueError as error:  # NUL, or half a character
+        raise OSError(errno.EINVAL, "no file has such a name", str(path)) from error
+    found, why = os.fstat(descriptor), ""
+    if not stat.S_ISREG(found.st_mode):
+        why = "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no regular file"
+    elif found.st_size > max_bytes:
+        why = f"it has {found.st_size:,} bytes, where {max_bytes:,} are the most"
+    if why:
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, why, str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_input(path: Path, max_bytes: int = _MAX_INPUT_BYTES) -> bytes:
+    """Content of a file that may come from others, see `open_input`."""
+    with open_input(path, max_bytes) as file:
+        return file.read(os.fstat(file.fileno()).st_size) or b""
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether nested lists and objects, as those of JSON, are no deeper and no more than code may walk."""
+    level, num_values = [value], 0
+    for _ in range(_MAX_DEPTH):
+        parts = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = []
+        for part in parts:
+            num_values += len(part)
+            if num_values > _MAX_VALUES:
+                return False
+            level += [one for one in part if isinstance(one, dict | list)]
+        if not level:
+            return True
+    return False
+
+
+def parse_json(text: str | bytes) -> Any:
+    """JSON that may come from others; `ValueError` for what is none, or is nested too deeply to be walked."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        value = None
+    else:
+        if is_shallow(value):
+            return value
+    raise ValueError(f"nested deeper than {_MAX_DEPTH}, or too large")
+
+
 def read_json(path: Path) -> Any:
     """Read JSON."""
-    with readable(path, "JSON", ValueError, RecursionError):
-        _check_size(path, _MAX_JSON_BYTES)
-        return json.loads(path.read_text())
+    with readable(path, "JSON", ValueError):
+        return parse_json(read_input(path, MAX_TEXT_BYTES).decode())
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -71,7 +132,7 @@ def read_array(path: Path) -> np.ndarray:
     """
     # NumPy reads the header as Python text, so there is no list of what it may raise.
     with readable(path, "a readable array", Exception), np.errstate(over="ignore"):  # of a size that no file has
-        _check_size(path, _MAX_ARRAY_BYTES)
+        open_input(path, _MAX_ARRAY_BYTES).close()
         return np.array(np.lib.format.open_memmap(path, mode="r"))
 
 
@@ -151,6 +212,8 @@ class Draft:
         self._descriptor = -1
         self.path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         with self.filling():
+            if not is_folder and target.exists() and not target.is_file():  # a rename would replace a device, too
+                raise OSError(errno.EEXIST, "something else than a file is there")
             target.parent.mkdir(parents=True, exist_ok=True)
             _remove_leftovers(target)
             if is_folder:
@@ -228,11 +291,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_size(path: Path, max_bytes: int) -> None:
-    if (num_bytes := path.stat().st_size) > max_bytes:
-        raise ValueError(f"{num_bytes} bytes, where {max_bytes} are the most")
-
-
 def joined(root: Path, name: str) -> Path:
     """A place inside a folder, by a name that came from outside; it need not exist.
 
@@ -306,7 +364,16 @@ def source_hash() -> str:
 def file_sha256(path: Path) -> str:
     """SHA-256 of a file's bytes, hexadecimal."""
     try:
-        with path.open("rb") as file:
+        with open_input(path, MAX_FILE_BYTES) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror}") from error
+
+
+_UNSHOWN = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ud800-\\udfff]")
+"""What a terminal obeys rather than shows, line ends among it, and halves of characters, which cannot be written."""
+
+
+def shown(text: str, unchanged: str = "") -> str:
+    """Text that may come from others, as a terminal may show it: on one line, with escapes as Python writes them."""
+    return _UNSHOWN.sub(lambda match: match[0] if match[0] in unchanged else ascii(match[0])[1:-1], text)

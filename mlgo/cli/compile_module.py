@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.config import Config
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, read_input
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import CONFIG, add_command, add_options, read_config, say
 from mlgo.corpus.store import load_modules, unpack_bitcode
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> None:
             episode = LoggedEpisode(
                 module=args.module,
                 bitcode_sha256=file_sha256(bitcode),
-                bitcode=bitcode.read_bytes() if Path(args.module).is_file() else None,
+                bitcode=read_input(bitcode) if Path(args.module).is_file() else None,
                 task=task.name,
                 policy=policy,
                 policy_sha256=policy_sha256,

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from mlgo.base.config import (
     parse_section,
     read_settings,
 )
+from mlgo.base.files import shown
 from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError
@@ -195,31 +197,93 @@ def run_program(main: Callable[[], int | None]) -> None:
     """
     one_thread_each()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    _prepare_streams()
     log = Path(os.environ["MLGO_LOG"]) if "MLGO_LOG" in os.environ else None
     if log is not None:  # started by a workflow rule: do not outlive the workflow
         die_with_parent(signal.SIGTERM)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
+    status: Any
     try:
-        status = main() or 0
+        try:
+            status = main() or 0
+        except SystemExit as end:  # of argparse, which has said why
+            status = end.code or 0
         sys.stdout.flush()
-    except MlgoError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if log is not None:
-            log.write_text(f"error: {error}\n")
-        status = error.exit_status
-        if os.environ.get("MLGO_FAILURE") and not isinstance(error, ArtifactError | PackageError):
-            write_record(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
-            status = 0
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         status = 128 + signal.SIGINT
     except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+    except Exception as error:
+        if not (reason := _reason(error)):
             raise
-        print(f"error: no space left on the device ({error.filename or 'temporary folder'})", file=sys.stderr)
-        status = 1
+        line, status = f"error: {shown(reason)}", 1
+        print(line, file=sys.stderr)
+        if isinstance(error, MlgoError):
+            if log is not None:
+                log.write_text(f"{line}\n")
+            status = error.exit_status
+            if os.environ.get("MLGO_FAILURE") and not isinstance(error, ArtifactError | PackageError):
+                write_record(Path(os.environ["MLGO_FAILURE"]), {"message": str(error)})
+                status = 0
+    try:
+        sys.stdout.flush()
+    except OSError:  # said above; what is left goes nowhere, or the interpreter would say it again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.exit(status)
+
+
+def _reason(error: Exception) -> str:
+    """What to say of an error that is no defect of this package; empty for one that is, which shows its traceback.
+
+    Each module says itself what is wrong with the files it reads. This is for what no module can see: a full disk, no
+    memory, names that no file has, a current folder that is gone, files and folders that the system refuses.
+    """
+    if isinstance(error, MlgoError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "no memory is left; free some, or raise the limit (ulimit -v)"
+    if isinstance(error, ValueError) and str(error).startswith("embedded null"):
+        return "a file's name holds a NUL; mend what names it"
+    if isinstance(error, UnicodeEncodeError):
+        return f"{error.object[max(0, error.start - 40) : error.end]} is no text: mend the name"
+    if not isinstance(error, OSError):
+        return ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"no space left on the device ({error.filename or 'temporary folder'})"
+    if error.filename is None:
+        is_gone = error.errno == errno.ENOENT and str(Path("/proc/self/cwd").readlink()).endswith(" (deleted)")
+        return "the current folder is gone; change to one that is there" if is_gone else ""
+    return f"cannot use {error.filename}: {error.strerror}" if error.errno in _REFUSALS else ""
+
+
+_REFUSALS = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
+    *(errno.EEXIST, errno.ENXIO, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE),
+)
+"""Answers of the system that lie in what is on the disk. That a file is missing may be a mistake of ours."""
+
+
+class _Shown(io.TextIOWrapper):
+    """Output on which text from others cannot steer a terminal."""
+
+    def write(self, text: str) -> int:
+        super().write(shown(text, "\n\t"))
+        return len(text)
+
+
+def _prepare_streams() -> None:
+    """Make output take any text, and let no file that is opened later be output because output is closed."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    out, err = sys.stdout or os.fdopen(1, "w"), sys.stderr or os.fdopen(2, "w")
+    if isinstance(out, io.TextIOWrapper) and isinstance(err, io.TextIOWrapper):
+        lines, at_once = out.line_buffering, out.write_through
+        encoding, file = out.encoding, out.detach()
+        sys.stdout = _Shown(file, encoding, "backslashreplace", line_buffering=lines, write_through=at_once)
+        err.reconfigure(errors="backslashreplace")
+    sys.stderr = err

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.base.files import file_sha256
+from mlgo.base.files import MAX_TEXT_BYTES, file_sha256, read_input
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.card import with_card
 from mlgo.deploy.release import (
@@ -112,6 +112,8 @@ def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, byt
 
 def _licence(path: Path) -> str:
     try:
-        return path.read_text()
+        return read_input(path, MAX_TEXT_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is no UTF-8 text; give --licence FILE") from error
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; give --licence FILE") from error

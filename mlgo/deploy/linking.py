@@ -10,12 +10,13 @@ import json
 import re
 import shlex
 import shutil
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import write_atomically
+from mlgo.base.files import MAX_TEXT_BYTES, open_input, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
 from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
@@ -214,7 +215,7 @@ class _LinkSteps:
 def _kind(path: Path) -> str:
     """Kind of an input by its first bytes; empty for what is no file."""
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             start = file.read(8)
             inside = file.read() if start == archives.MAGIC else b""
     except OSError:
@@ -224,12 +225,26 @@ def _kind(path: Path) -> str:
     return "bitcode" if is_bitcode(start) else "other"
 
 
+_MAX_RESPONSES = 256
+
+
 def _opened(arguments: Sequence[str]) -> list[str]:
-    """Arguments with those of response files in their place."""
-    words = []
-    for word in arguments:
-        if word.startswith("@") and Path(word[1:]).is_file():
-            words += _opened(shlex.split(Path(word[1:]).read_text(errors="surrogateescape")))
-        else:
+    """Arguments with those of response files in their place.
+
+    Raises:
+        LinkError: one names itself, as far as can be told, or its quotes do not end.
+    """
+    words, rest, num_opened = [], deque(arguments), 0
+    while rest:
+        word = rest.popleft()
+        if not word.startswith("@") or not Path(word[1:]).is_file():
             words.append(word)
+            continue
+        try:
+            if (num_opened := num_opened + 1) > _MAX_RESPONSES:
+                raise ValueError(f"more than {_MAX_RESPONSES} response files in one another")
+            text = read_input(Path(word[1:]), MAX_TEXT_BYTES).decode(errors="surrogateescape")
+            rest.extendleft(reversed(shlex.split(text)))
+        except (OSError, ValueError) as error:
+            raise LinkError(f"{word} cannot be read: {error}") from error
     return words

@@ -21,7 +21,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from mlgo.base.checked import checked_record, read_record, record_text
-from mlgo.base.files import file_sha256, json_text, write_bytes
+from mlgo.base.files import file_sha256, json_text, read_input, write_bytes
 from mlgo.base.names import PolicyName
 from mlgo.deploy import installed
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
@@ -76,10 +76,10 @@ def read_release(policy: Path, exported: Path, forms: Sequence[str] | None = Non
     }
     if unknown := sorted(set(forms or ()) - set(parity)):
         raise ConfigError(f"{exported} has no {', '.join(unknown)}; it has {', '.join(parity)}")
-    files = {file: (policy / file).read_bytes() for file in POLICY_FILES}
+    files = {file: read_input(policy / file) for file in POLICY_FILES}
     card = read_record(exported / CARD) if (exported / CARD).exists() else None
     if card is not None:
-        check_card(card, ChainMap({PARITY: (exported / PARITY).read_bytes()}, files, *by_form.values()), exported)
+        check_card(card, ChainMap({PARITY: read_input(exported / PARITY)}, files, *by_form.values()), exported)
     chosen = {form: one for form, one in parity.items() if forms is None or form in forms}
     files[PARITY] = record_text(chosen).encode()
     for form in chosen:
@@ -154,7 +154,7 @@ def _read_form(folder: Path, parity: Json, policy: Mapping[str, str]) -> dict[st
     if parity.get("policy") != policy:
         raise PolicyError(f"{folder} was made of another policy than this one; export the policy again")
     there = [path for path in folder.rglob("*") if path.is_file() and path.name != _STAMP]
-    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in there}
+    files = {path.relative_to(folder).as_posix(): read_input(path) for path in there}
     if not files or parity.get("files") != {path: one["sha256"] for path, one in hashes(files).items()}:
         raise ArtifactError(f"files in {folder} are not those that were checked; export the policy again")
     return files

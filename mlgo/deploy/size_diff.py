@@ -15,6 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal, get_args
 
+from mlgo.base.files import open_input, read_input
 from mlgo.errors import CorpusError, MlgoError, ObjectError
 from mlgo.objects.archives import MAGIC, THIN_MAGIC, read_members
 from mlgo.objects.elf import ELF
@@ -204,13 +205,13 @@ def _paths(folder: Path, only: Sequence[str]) -> dict[str, Path]:
 def _read(path: Path) -> _File | None:
     """Contents of a file; None if it is neither ELF nor an archive."""
     with _naming_file(path):
-        with path.open("rb") as file:
+        with open_input(path) as file:
             magic = file.read(len(MAGIC))
         if magic in (MAGIC, THIN_MAGIC):
-            members, data = list(read_members(path)), path.read_bytes()
+            members, data = list(read_members(path)), read_input(path)
             contents = [data[one.offset : one.offset + one.size] for one in members]
         elif magic.startswith(ELF):
-            contents = [path.read_bytes()]
+            contents = [read_input(path)]
         else:
             return None
         objects = tuple(one for one in contents if one.startswith(ELF))

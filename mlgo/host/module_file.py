@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlgo.base.files import open_input
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.command_line import check_options
 
@@ -109,7 +110,7 @@ def generation_of(module: Path) -> Generation:
         ObjectError: the file cannot be read, or its header makes no sense.
     """
     try:
-        with module.open("rb") as file:
+        with open_input(module) as file:
             start = file.read(_HEADER.size)
             if len(start) < _HEADER.size or int.from_bytes(start[:4], "little") != _MAGIC:
                 return Generation()

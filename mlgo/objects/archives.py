@@ -15,7 +15,7 @@ from mlgo.errors import CorpusError
 MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
 _HEADER_BYTES = 60
 _END = b"`\n"
-_MOST_NAME_BYTES = 1 << 16
+_MOST_NAME_BYTES, _MOST_MEMBERS = 1 << 12, 1 << 18
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,10 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
         raise CorpusError(f"{path} is a thin archive: it holds names of objects only; give the folder of these objects")
     if magic != MAGIC:
         raise CorpusError(f"{path} is no archive")
-    end, at, names = os.fstat(file.fileno()).st_size, len(MAGIC), b""
+    end, at, names, num_headers = os.fstat(file.fileno()).st_size, len(MAGIC), b"", 0
     while at + _HEADER_BYTES <= end:
+        if (num_headers := num_headers + 1) > _MOST_MEMBERS:
+            raise CorpusError(f"{path} has more than {_MOST_MEMBERS:,} members; give the folder of its objects")
         file.seek(at)
         header = file.read(_HEADER_BYTES)
         size = _number(path, at, header[48:58])
@@ -68,11 +70,10 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
                 yield Member(os.fsdecode(stored), start + length, size - length)
         elif name[:1] == b"/" and name[1:].isdigit():
             place = int(name[1:])
-            long_end = names.find(b"/\n", place)
-            if not place < len(names) or long_end < 0:
+            long_end = names.find(b"/\n", place, place + _MOST_NAME_BYTES)
+            if long_end < 0:
                 raise CorpusError(f"{path} is damaged: there is no name at byte {place:,} of its table")
-            long_name = names[place : min(long_end, place + _MOST_NAME_BYTES)]
-            yield Member(os.fsdecode(long_name), start, size)
+            yield Member(os.fsdecode(names[place:long_end]), start, size)
         elif name not in (b"/", b"/SYM64/") and not name.startswith(b"__.SYMDEF"):
             yield Member(os.fsdecode(name.removesuffix(b"/")), start, size)
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from mlgo.base.checked import read_record, write_record
-from mlgo.base.files import file_sha256, read_array, write_bytes
+from mlgo.base.files import file_sha256, read_array, read_input, write_bytes
 from mlgo.base.names import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary
@@ -200,7 +200,7 @@ def _load_imported(folder: Path) -> ImportedPolicy:
         if record["graph_sha256"] != file_sha256(path):
             raise ValueError(f"it does not belong to {_GRAPH}")
         task, features = _decode_task(folder, record)
-        graph = Graph(content := path.read_bytes())
+        graph = Graph(content := read_input(path))
         if not features or {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
             raise ValueError(f"{_GRAPH} has not its inputs and output")
         return ImportedPolicy(task, features, content, dict(record["provenance"]))

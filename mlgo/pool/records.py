@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from mlgo.base.config import ReplayConfig
-from mlgo.base.files import locked, write_json
+from mlgo.base.files import MAX_FILE_BYTES, locked, open_input, write_json
 from mlgo.errors import ArtifactError, ProtocolError
 
 Key = TypeVar("Key")
@@ -106,7 +106,7 @@ class RecordFile(ABC):
     def read(self) -> None:
         """Read what has been appended since the last look; everything is forgotten when there is no such file."""
         try:
-            with self.path.open("rb") as file:
+            with open_input(self.path, MAX_FILE_BYTES) as file:
                 has_grown = self._catch_up(file.fileno())
         except FileNotFoundError:
             self.forget()

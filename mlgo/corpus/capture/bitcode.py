@@ -16,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mlgo.base.files import open_input
 from mlgo.errors import ObjectError
 from mlgo.objects.elf import ELF
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"BC\xc0\xde"
 WRAPPED_MAGIC = b"\xde\xc0\x17\x0b"
+_USED = re.compile(rb"[^\0]")
 _WRAPPER = struct.Struct("<5I")
 _ENTER_BLOCK, _UNABBREVIATED, _ABBREVIATION_BITS = 1, 3, 2
 _MODULE_BLOCK, _TRIPLE_RECORD = 8, 2
@@ -44,7 +46,7 @@ class Piece:
 
     def read(self) -> bytes:
         """The bytes."""
-        with self.path.open("rb") as file:
+        with open_input(self.path) as file:
             file.seek(self.offset)
             return file.read(self.size)
 
@@ -71,7 +73,8 @@ def find_modules(data: bytes) -> list[tuple[int, int]]:
     while at < len(data):
         word = data[at : at + 4]
         if not word.strip(b"\0"):  # to align the next one
-            at += len(word)
+            used = _USED.search(data, at)
+            at = used.start() // 4 * 4 if used else len(data)
             continue
         if word == WRAPPED_MAGIC and at + _WRAPPER.size <= len(data):
             _, _, offset, size, _ = _WRAPPER.unpack_from(data, at)

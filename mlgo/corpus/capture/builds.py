@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from filecmp import cmp
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -194,17 +194,17 @@ def _names(compiles: Sequence[CompileStep], name: Callable[[Path], str]) -> list
 
 def unique_names(names: Iterable[str]) -> list[str]:
     """Names with ``#2`` and so on after those that came before."""
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     return [free_name(name, taken) for name in names]
 
 
-def free_name(name: str, taken: set[str]) -> str:
-    """A name that is not taken yet, which then is."""
-    numbers = count(2)
+def free_name(name: str, taken: dict[str, int]) -> str:
+    """A name that is not taken yet, which then is; ``taken`` counts how often each was asked for."""
     free = name
     while free in taken:
-        free = f"{name}#{next(numbers)}"
-    taken.add(free)
+        taken[name] += 1
+        free = f"{name}#{taken[name]}"
+    taken[free] = 1
     return free
 
 

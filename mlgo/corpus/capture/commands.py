@@ -2,13 +2,12 @@
 
 import os
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from mlgo.corpus.capture.invocations import ToolInvocation, tool_and_options
+from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_and_options
 from mlgo.host.command_line import DEPENDENCY_OPTIONS, LINK_OPTIONS, WITHOUT_CODE, by_option, linker_takes_value
 
 SOURCE_LANGUAGES = {
@@ -93,6 +92,8 @@ Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
 def steps_of(call: ToolInvocation) -> Iterator[Step]:
     """Steps of a call, compiles first; none for calls that ask for a version, preprocess, or list an archive."""
     arguments = expanded(call)
+    unended = (word for word, text in call.responses.items() if shell_words(text) is None)
+    problem = call.problem or next((f"response: the quotes in {word} do not end" for word in unended), "")
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
         return
@@ -103,7 +104,7 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
     else:
         link = _link(call.folder, arguments, "a.out", through_compiler=False)
         steps = [link] if link.inputs else []
-    yield from (replace(step, problem=call.problem) if call.problem else step for step in steps)
+    yield from (replace(step, problem=problem) if problem else step for step in steps)
 
 
 def expanded(call: ToolInvocation) -> list[str]:
@@ -111,10 +112,11 @@ def expanded(call: ToolInvocation) -> list[str]:
 
     A tool of several words, such as ``gcc -m32``, has its own first.
     """
-    words = list(tool_and_options(shlex.split(call.program))[1])
+    words = list(tool_and_options(shell_words(call.program) or [call.program])[1])
     for argument in call.arguments:
         text = call.responses.get(argument) if argument.startswith("@") else None
-        words += [argument] if text is None else shlex.split(text)
+        inside = None if text is None else shell_words(text)
+        words += [argument] if inside is None else inside
     return words
 
 

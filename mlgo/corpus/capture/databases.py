@@ -7,7 +7,6 @@ read only beneath its folder or the root of its names. A reply of CMake names no
 CMake's generators for make and ninja call them.
 """
 
-import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,10 +17,10 @@ from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mlgo.base.files import joined, write_bytes
+from mlgo.base.files import MAX_TEXT_BYTES, joined, parse_json, read_input, write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, Step, steps_of
-from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
+from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_called
 from mlgo.errors import CorpusError
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
@@ -55,7 +54,7 @@ class Responses:
             elif not any(path.resolve().is_relative_to(one.resolve()) for one in self.folders):
                 problem = f"response: {word}, a file with further arguments, lies outside of the build's folder"
             else:
-                found[word] = path.read_text(errors="surrogateescape")
+                found[word] = read_input(path, MAX_TEXT_BYTES).decode(errors="surrogateescape")
         return found, problem
 
 
@@ -81,9 +80,9 @@ def read_database(path: Path, root: Path | None = None) -> list[Step]:
 def read_json_of_others(path: Path) -> Any:
     """Read JSON in which paths may hold bytes that are no UTF-8."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig", "surrogateescape"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CorpusError(f"{path} cannot be read as JSON: {error}") from error
+        return parse_json(read_input(path, MAX_TEXT_BYTES).decode("utf-8-sig", "surrogateescape"))
+    except (OSError, ValueError) as error:
+        raise CorpusError(f"{path} cannot be read as JSON: {getattr(error, 'strerror', error)}") from error
 
 
 def read_json_as(path: Path, kind: type[_Model], what: str) -> _Model:
@@ -345,7 +344,5 @@ def _link_words(target: _Target, role: str, build: Path, archives: set[Path]) ->
 
 
 def _split(fragment: str) -> list[str]:
-    try:
-        return shlex.split(fragment)
-    except ValueError:  # quotes that do not end
-        return fragment.split()
+    words = shell_words(fragment)
+    return fragment.split() if words is None else words

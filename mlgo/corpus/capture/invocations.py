@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from mlgo.base.files import joined
+from mlgo.base.files import joined, read_input
 from mlgo.base.output import fresh
 from mlgo.errors import ArtifactError, ConfigError
 
@@ -37,6 +37,21 @@ _END = b"\0end\0"
 def tool_called(name: str) -> Tool | None:
     """Kind of tool by a program's name, such as ``x86_64-linux-gnu-g++-12``; None for anything else."""
     return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
+
+
+def shell_words(text: str) -> list[str] | None:
+    """Words of a command for a shell, or of a response file; None where quotes do not end."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return None
+
+
+def _command(text: str) -> list[str]:
+    """Words of a program that the user names; ConfigError where quotes do not end."""
+    if (words := shell_words(text)) is None:
+        raise ConfigError(f"the quotes in {text} do not end; mend what names this program")
+    return words
 
 
 def tool_and_options(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -68,7 +83,7 @@ def read_invocations(records: Path) -> list[ToolInvocation]:
 
 
 def _read_call(path: Path) -> ToolInvocation | None:
-    data = path.read_bytes()
+    data = read_input(path)
     if not data.endswith(_END):
         return None
     # Paths may hold any bytes but NUL; Python keeps those that are no UTF-8 as surrogates.
@@ -118,7 +133,7 @@ exec {program_words} "$@"
 
 def named_tools(tools: Iterable[str], environment: Mapping[str, str] = os.environ) -> set[tuple[str, ...]]:
     """Words of the programs that a user names, and of those in the environment variables of `VARIABLES`."""
-    found = [shlex.split(text) for text in (*tools, *(environment.get(name, "") for name in VARIABLES))]
+    found = [_command(text) for text in (*tools, *(environment.get(name, "") for name in VARIABLES))]
     return {(shutil.which(words[0]) or words[0], *words[1:]) for words in found if words}
 
 
@@ -159,14 +174,14 @@ def wrap_tools(
         _write_wrapper(tools / name, tool, words, path, folder)
     named = {}
     for variable, tool in VARIABLES.items():
-        if words := shlex.split(environment.get(variable, "")):
-            program = shutil.which(words[0], path=path)
+        if called := _command(environment.get(variable, "")):
+            program = shutil.which(called[0], path=path)
             if program is None:
-                raise ConfigError(f"{variable}={environment[variable]}: there is no program {words[0]}")
+                raise ConfigError(f"{variable}={environment[variable]}: there is no program {called[0]}")
             # Build systems look at the name to see which compiler it is.
-            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([program, *words[1:]])[0]
+            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([program, *called[1:]])[0]
             wrapper.parent.mkdir()
-            _write_wrapper(wrapper, tool, [program, *words[1:]], path, folder)
+            _write_wrapper(wrapper, tool, [program, *called[1:]], path, folder)
             named[variable] = str(wrapper.absolute())
     return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
 

@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import beneath, write_bytes, write_json
+from mlgo.base.files import MAX_TEXT_BYTES, beneath, read_input, write_bytes, write_json
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
 from mlgo.corpus.capture.builds import as_text, free_name
 from mlgo.corpus.capture.databases import read_json_as
@@ -70,7 +70,7 @@ def _read_module(folder: Path, name: str, shared: tuple[str, ...] | None, with_i
         return BitcodeUnit(as_text(name), Piece(bitcode), shared, imports)
     path = folder / f"{name}.cmd"
     try:
-        command = split_command(path.read_bytes())
+        command = split_command(read_input(path, MAX_TEXT_BYTES))
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
     if command[:1] != ("-cc1",):
@@ -102,7 +102,7 @@ def export_corpus(
     if folder.is_dir() and any(folder.iterdir()):
         raise CorpusError(f"{folder} is not empty; name another folder")
     command = functools.cache(partial(_command, toolchain, settings))
-    names, with_index, taken = [], 0, set[str]()
+    names, with_index, taken = [], 0, dict[str, int]()
     for name, module in modules:
         names.append(free_name(beneath(name) or "module", taken))
         path, generation = folder / names[-1], generation_of(module)

@@ -10,7 +10,6 @@ import functools
 import hashlib
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
+from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError
 from mlgo.host.frontend import await_compiler, first_error
@@ -71,10 +71,10 @@ def measured_object(data: bytes) -> tuple[int, str]:
 @functools.cache
 def identify(program: str) -> Compiler:
     """Ask a compiler what it is; ``program`` is one or several words for a shell."""
-    command = [*shlex.split(program), "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
+    command = [*(shell_words(program) or [program]), "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
     try:
         plan = driver_plan(command, _TIMEOUT_S)
-    except (OSError, CompileTimeout):
+    except (OSError, ValueError, CompileTimeout):
         return Compiler(program)
     found = _VERSION.search(plan)
     version = found[0].strip() if found else program

@@ -20,7 +20,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.files import place
+from mlgo.base.files import MAX_TEXT_BYTES, parse_json, place, read_input
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ConfigError, ProtocolError
 from mlgo.host.log import Header
@@ -148,13 +148,13 @@ def _made(kind: str) -> IR2VecVocabulary:
 
 def _read(path: Path) -> IR2VecVocabulary:
     try:
-        content = path.read_bytes()
-        dim = _dimension(json.loads(content))
+        content = read_input(path, MAX_TEXT_BYTES)
+        dim = _dimension(parse_json(content))
     except OSError as error:
         raise ConfigError(
             f"compile.ir2vec: {path} cannot be read ({error.strerror}); name counts, random-N or a vocabulary of IR2Vec"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ConfigError(f"compile.ir2vec: {path} is not a vocabulary of IR2Vec ({error})") from error
     return IR2VecVocabulary(sha256(content).hexdigest()[:12], tuple(map(str, range(dim))), content)
 
