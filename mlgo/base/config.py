@@ -6,6 +6,7 @@
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
@@ -533,6 +534,8 @@ def parse_section(section: type[SectionType], values: Any, source: str = "") -> 
 
 
 _MISSING = object()
+_WRITTEN = re.compile(r"[0-9a-f]{16}\.json")
+"""Names of files that `write_settings` has written."""
 
 
 class Settings:
@@ -570,7 +573,11 @@ class Settings:
 
 def read_settings(*paths: Path) -> Settings:
     """Read a configuration file, whole or in part, with presets laid over it in order."""
-    values, source = functools.reduce(merge, map(read_yaml, paths)), " + ".join(map(str, paths))
+    read, source = [read_yaml(path) for path in paths], " + ".join(map(str, paths))
+    for path, some in zip(paths, read, strict=True):
+        if _WRITTEN.fullmatch(path.name) and content_hash(some) != path.stem:
+            raise ConfigError(f"{path} is not what its name says; delete it and run again")
+    values = functools.reduce(merge, read)
     if not isinstance(values, dict):
         raise ConfigError(f"{source} is no mapping of sections")
     return Settings(values, source)
@@ -591,6 +598,7 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
         for name in reversed(key.split(".")):
             part = {name: part}
         chosen = merge(chosen, part)
+    chosen = json.loads(json.dumps(chosen))  # as it will be read
     path = folder / f"{content_hash(chosen)}.json"
     if not path.exists():
         place(path, json.dumps(chosen, indent=2).encode())

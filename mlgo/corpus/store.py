@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, table_rows
-from mlgo.base.files import relative, write_bytes
+from mlgo.base.files import file_sha256, relative, write_bytes
 from mlgo.errors import CorpusError
 
 CAPTURED_NAME = "project.parquet"
@@ -155,10 +155,15 @@ def unpack_rows(rows: Iterable[RowView], split: str, bitcode_dir: Path) -> tuple
             digest = hashlib.sha256(row["bitcode"]).hexdigest()
             module = _module(row["project"], row["module"], row["language"], split, digest)
             files[module.key] = bitcode_dir / f"{digest}.bc"
-            if not files[module.key].exists():
+            if not _is_unpacked(files[module.key]):
                 write_bytes(files[module.key], row["bitcode"])
             modules.append(module)
     return modules, files
+
+
+def _is_unpacked(path: Path) -> bool:
+    """Whether the bitcode is there that a file is named by; what is damaged is unpacked again."""
+    return path.exists() and file_sha256(path) == path.stem
 
 
 def _check_splits(modules: Iterable[Module], corpus_dir: Path) -> None:
@@ -183,8 +188,9 @@ def unpack_bitcode(corpus_dir: Path, modules: Iterable[Module], bitcode_dir: Pat
     """Path by module key; each module lies as a file in ``bitcode_dir``, named by its hash."""
     modules = list(modules)
     paths = {module.key: bitcode_dir / f"{module.sha256}.bc" for module in modules}
-    for project in dict.fromkeys(module.project for module in modules if not paths[module.key].exists()):
-        wanted = {one.name: one for one in modules if one.project == project and not paths[one.key].exists()}
+    missing = [module for module in modules if not _is_unpacked(paths[module.key])]
+    for project in dict.fromkeys(module.project for module in missing):
+        wanted = {one.name: one for one in missing if one.project == project}
         shard = corpus_dir / "projects" / f"{project}.parquet"
         for row in read_table(shard, PROJECT, ["module", "bitcode"], [("module", "in", list(wanted))]).to_pylist():
             module = wanted.get(row["module"])

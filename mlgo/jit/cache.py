@@ -11,9 +11,9 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeInt
 
 from mlgo.base.artifacts import CSE_COMPILES
-from mlgo.base.files import content_hash, read_json
+from mlgo.base.files import content_hash
 from mlgo.base.scratch import Closing
-from mlgo.errors import ArtifactError, ReplayMismatch
+from mlgo.errors import ReplayMismatch
 from mlgo.jit.compiler import ChoiceCompiler
 from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcome, Outcomes
 from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
@@ -204,19 +204,16 @@ def decode_outcomes(payload: bytes) -> Outcomes:
 
 def caches(root: Path) -> list[CompileCache]:
     """Those under ``root`` whose files this version reads."""
-    return [CompileCache(root, key) for key in current_keys(root, _SUFFIX, _read_key)]
+    return [CompileCache(root, key) for key in current_keys(root, _SUFFIX, _decode_key)]
 
 
 def outdated_caches(root: Path) -> list[Path]:
     """Folders under ``root`` whose files no run of this version will read."""
-    return outdated_keys(root, _SUFFIX, _read_key)
+    return outdated_keys(root, _SUFFIX, _decode_key)
 
 
-def _read_key(path: Path) -> Key | None:
-    key = read_json(path)
-    if not isinstance(key, dict) or "records" not in key:
-        raise ArtifactError(f"{path} does not describe a key of this version; delete its folder")
-    return key if (key.get("name"), key["records"]) == (_COMPILER, _VERSION) else None
+def _decode_key(key: Any) -> Key | None:
+    return key if (key["name"], key["records"]) == (_COMPILER, _VERSION) else None
 
 
 def choice_row(outcome: Outcome) -> dict[str, Any]:

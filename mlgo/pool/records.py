@@ -18,10 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from mlgo.base.config import ReplayConfig
-from mlgo.base.files import MAX_FILE_BYTES, locked, open_input, write_json
+from mlgo.base.files import MAX_FILE_BYTES, content_hash, locked, open_input, read_json, write_json
 from mlgo.errors import ArtifactError, ProtocolError
 
 Key = TypeVar("Key")
@@ -216,24 +216,37 @@ def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
     return folder if config.enabled else None
 
 
-def current_keys(root: Path, suffix: str, read: Callable[[Path], Key | None]) -> list[Key]:
+def current_keys(root: Path, suffix: str, decode: Callable[[Any], Key | None]) -> list[Key]:
     """Keys under ``root`` of files with this suffix that this version reads.
 
     Args:
-        read: reads a key's file; None where it is of another version.
+        decode: makes a key of its JSON; None where it is of another version.
     """
-    return [key for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")) if (key := read(path)) is not None]
+    found = (_read_key(path, decode) for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")))
+    return [key for key in found if key is not None]
 
 
-def outdated_keys(root: Path, suffix: str, read: Callable[[Path], object]) -> list[Path]:
-    """Folders of the other keys, see `current_keys`, and of those that cannot be read."""
+def outdated_keys(root: Path, suffix: str, decode: Callable[[Any], object]) -> list[Path]:
+    """Folders of the other keys, see `current_keys`. A damaged key says nothing about the files beside it."""
     found = []
     for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")):
         with contextlib.suppress(ArtifactError):
-            if read(path) is not None:
-                continue
-        found.append(path.parent)
+            if _read_key(path, decode) is None:
+                found.append(path.parent)
     return found
+
+
+def _read_key(path: Path, decode: Callable[[Any], Key | None]) -> Key | None:
+    value = read_json(path)
+    try:
+        if content_hash(value) != path.parent.name:
+            raise ValueError("it is not what its folder is named by")
+        return decode(value)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise ArtifactError(
+            f"{path} is not the key of the files beside it ({reason}); delete it, a run makes it anew"
+        ) from error
 
 
 def delete_key(folder: Path) -> None:

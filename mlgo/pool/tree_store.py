@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import ConfigDict, FiniteFloat, ValidationError
+from pydantic import ConfigDict, FiniteFloat
 from pydantic.dataclasses import dataclass
 
-from mlgo.base.files import content_hash, place, read_json
+from mlgo.base.files import content_hash, place
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.log import Header, parse_header, write_header
@@ -330,17 +330,14 @@ def _parts(growth: list[Growth]) -> Iterator[list[Growth]]:
 
 def stores(root: Path) -> list[ReplayStore]:
     """The stores of all keys under ``root`` whose files are of this version."""
-    return [ReplayStore(root, key) for key in current_keys(root, _SUFFIX, _read_key)]
+    return [ReplayStore(root, key) for key in current_keys(root, _SUFFIX, _decode_key)]
 
 
 def outdated_folders(root: Path) -> list[Path]:
     """Folders under ``root`` whose trees no run of this version will read: of other files, or measured otherwise."""
-    return outdated_keys(root, _SUFFIX, _read_key)
+    return outdated_keys(root, _SUFFIX, _decode_key)
 
 
-def _read_key(path: Path) -> TreeKey | None:
-    try:
-        key = TreeKey(**{"records": _BEFORE_RECORDS, **read_json(path)})
-    except (TypeError, ValidationError) as error:
-        raise ArtifactError(f"{path} does not describe a key of this version; delete its folder") from error
+def _decode_key(value: Any) -> TreeKey | None:
+    key = TreeKey(**{"records": _BEFORE_RECORDS, **value})
     return key if (key.records, key.measure) == (RECORDS_VERSION, SIZES_VERSION) else None

@@ -274,6 +274,10 @@ def test_the_file_of_settings_has_another_name_when_one_of_them_changes(tmp_path
     values["seed"] = 1
     assert write_settings(tmp_path, values, "bc", "seed") != first
     assert len(list(tmp_path.iterdir())) == 2
+    assert read_settings(first).value("seed") == 0
+    first.write_text(first.read_text().replace('"seed": 0', '"seed": 1'))
+    with pytest.raises(ConfigError, match=r"\.json is not what its name says; delete it"):
+        read_settings(first)
     with pytest.raises(ConfigError, match=r"key 'bc\.pairs' is missing"):
         write_settings(tmp_path, values, "bc.pairs")
 

@@ -151,6 +151,8 @@ def test_unpacking_bitcode(corpus, tmp_path):
     paths = unpack_bitcode(corpus, modules, tmp_path / "bitcode")
     assert paths["beta/y.c"].read_bytes() == b"bitcode of Y"
     assert {path.name for path in (tmp_path / "bitcode").iterdir()} == {f"{m.sha256}.bc" for m in modules}
+    paths["beta/y.c"].write_bytes(b"bitcode of Z")  # damage
+    assert unpack_bitcode(corpus, modules, tmp_path / "bitcode")["beta/y.c"].read_bytes() == b"bitcode of Y"
     (corpus / "projects" / "alpha.parquet").unlink()
     assert unpack_bitcode(corpus, modules, tmp_path / "bitcode") == paths  # all there already
     paths["alpha/a.c"].unlink()

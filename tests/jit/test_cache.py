@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.base.config import LOCAL_WORKERS
+from mlgo.base.files import content_hash
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.jit.cache import CompileCache, caches, decode_outcomes, encode_outcomes, outdated_caches
 from mlgo.jit.compiler import compile_each
@@ -225,14 +226,15 @@ def test_any_bytes_are_refused_or_read(data: bytes):
 
 
 @pytest.mark.parametrize("change", [{"records": 0}, {"name": "gcc"}])
-def test_a_key_of_another_version_or_compiler_or_damaged_is_outdated(tmp_path, change):
+def test_a_key_of_another_version_or_compiler_is_outdated_and_a_damaged_one_is_not(tmp_path, change):
     for build in ("old", "now"):
         CompileCache(tmp_path, {"name": "superpmi", "build": build}).add("x", FIRST)
     (old,) = [path for path in tmp_path.glob("*/choices.json") if json.loads(path.read_text())["build"] == "old"]
-    old.write_text(json.dumps({**json.loads(old.read_text()), **change}))
-    assert [cache.key["build"] for cache in caches(tmp_path)] == ["now"]
-    assert outdated_caches(tmp_path) == [old.parent]
-    old.write_text("[]")
-    assert outdated_caches(tmp_path) == [old.parent]
-    with pytest.raises(ArtifactError, match=r"choices\.json does not describe a key"):
+    key = {**json.loads(old.read_text()), **change}
+    old.write_text(json.dumps(key))
+    assert outdated_caches(tmp_path) == []
+    with pytest.raises(ArtifactError, match=r"choices\.json is not the key of the files beside it .* delete it, a run"):
         caches(tmp_path)
+    folder = old.parent.rename(tmp_path / content_hash(key))
+    assert [cache.key["build"] for cache in caches(tmp_path)] == ["now"]
+    assert outdated_caches(tmp_path) == [folder]

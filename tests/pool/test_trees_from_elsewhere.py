@@ -1,5 +1,7 @@
 """Trees from elsewhere: whatever a file holds, there are trees or one line that says what is wrong."""
 
+import contextlib
+import hashlib
 import json
 import struct
 import tracemalloc
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.host.session import CompileResult
 from mlgo.pool.records import NONCE_BYTES, frame, read_records
-from mlgo.pool.tree_store import MAGIC, ReplayStore, encode_beginning, stores
+from mlgo.pool.tree_store import MAGIC, ReplayStore, encode_beginning, outdated_folders, stores
 from mlgo.pool.tree_tables import compiles_table
 from tests.fakes.scores import scores
 from tests.pool.toy_trees import COMPILERS, HEADER, KEY, MODULE, WIDTH, decide_by, result
@@ -266,8 +268,24 @@ def test_after_a_damaged_record_nothing_of_the_file_is_used(tmp_path):
     ],
 )
 def test_malformed_keys(tmp_path, record):
-    folder = tmp_path / KEY.folder
+    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    folder = tmp_path / hashlib.sha256(text.encode()).hexdigest()[:16]
     folder.mkdir()
     (folder / "key.json").write_text(json.dumps(record))
-    with pytest.raises(ArtifactError, match="does not describe a key of this version; delete its folder"):
+    with pytest.raises(ArtifactError, match=r"key\.json is not the key of the files beside it \(.*\); delete it"):
         stores(tmp_path)
+    assert outdated_folders(tmp_path) == []
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a_flipped_bit_in_a_key(tmp_path_factory, data):
+    root = tmp_path_factory.mktemp("trees")
+    ReplayStore(root, KEY).insert(MODULE, result(1, 1))
+    path = root / KEY.folder / "key.json"
+    spoilt = bytearray(path.read_bytes())
+    spoilt[data.draw(st.integers(0, len(spoilt) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(spoilt)
+    assert outdated_folders(root) == []
+    with contextlib.suppress(ArtifactError):
+        assert [store.modules() for store in stores(root)] == [[MODULE]]
