@@ -2,6 +2,8 @@
 
 import itertools
 import os
+import signal
+import struct
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -141,6 +143,9 @@ class SuperPmiClient(Closing):
         returncode = process.end()
         message = f"the process ended without a whole reply ({describe_exit(returncode)})"
         kind = "unknown_method" if returncode == GENERAL_FAILURE else "crashed"
+        if returncode == -signal.SIGSEGV and index > (count := count_methods(self.superpmi.collection) or index):
+            # Without a table of contents (.mct), SuperPMI takes the end of the file for a method.
+            kind, message = "unknown_method", f"the collection has {count} methods"
         return Failed(kind, message, returncode, process.stderr_tail)
 
     def _conclude(self, process: LineProcess, done: str, metrics: MethodMetrics | None) -> Reply:
@@ -213,6 +218,23 @@ def find_collection(path: Path) -> Path:
     if path.stat().st_size == 0:
         raise SuperPmiError(f"collection {path} is empty; fetch it again")
     return path
+
+
+_CONTEXT = struct.Struct("<2sI")
+_CANARY_BYTES = 2
+
+
+def count_methods(collection: Path) -> int | None:
+    """How many methods are recorded; None where the file is no ``.mch`` (superpmi-shared/methodcontextreader.cpp)."""
+    count, size = 0, collection.stat().st_size
+    with collection.open("rb") as file:
+        while file.tell() < size:
+            header = file.read(_CONTEXT.size)
+            if len(header) < _CONTEXT.size or not header.startswith(b"mc"):
+                return None
+            file.seek(_CONTEXT.unpack(header)[1] + _CANARY_BYTES, os.SEEK_CUR)
+            count += 1
+    return count
 
 
 def check_jit(client: SuperPmiClient) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ One line, here folded::
 Sources: src/coreclr/jit/codegencommon.cpp and, for the part of the heuristic, src/coreclr/jit/optcse.cpp of
 dotnet/runtime. The two kinds of ``seq`` differ: the hook repeats what it was told, counted from 0; all others count
 from 1 and end with a 0 that means *stop*. Where the JIT repeats its optimization, their lists follow each other, each
-with its 0, and ``num cand`` counts the candidates of the last. A blank may follow the line, or a list in it.
+with its 0, and ``num cand`` counts the candidates of the last. Where there is nothing to decide, without candidates or
+without the phase (Tier0, MinOpts), a blank is all that follows ``seq``. A blank may follow the line, or a list in it.
 """
 
 import itertools
@@ -84,9 +85,10 @@ class Failed:
             ``no_metrics`` (success without a line of metrics: a recorded exception, or a Release JIT),
             ``protocol_error`` (the reply cannot be read, is for another request, or there are two), ``crashed`` (the
             process ended instead of finishing its reply), ``timeout`` (no whole reply within the deadline),
-            ``unknown_method`` (the process ended with exit code 255: the collection has no such method, or cannot be
-            read), ``quarantined`` (nothing was sent: this method has ended too many processes before), ``no_score``
-            (a PerfScore of 0, with which nothing can be compared), or ``worker`` (the worker died).
+            ``unknown_method`` (the process ended with exit code 255, or by SIGSEGV beyond the last method: the
+            collection has no such method, or cannot be read), ``quarantined`` (nothing was sent: this method has ended
+            too many processes before), ``no_score`` (a PerfScore of 0, with which nothing can be compared), or
+            ``worker`` (the worker died).
         message: what happened.
         returncode: exit status of a process that ended, negative for a signal.
         stderr: last few kilobytes of its stderr.
@@ -168,7 +170,7 @@ def parse_metrics(line: str, known_names: Sequence[str] = ()) -> MethodMetrics:
         raise MetricsError(f"not a line of metrics: {line[:120]!r}")
     code_bytes, score, num_cse, num_candidates, decider, index = match.groups()
     metrics = MethodMetrics(int(index), int(code_bytes), float(score), int(num_cse), int(num_candidates))
-    words = (decider or "").split()
+    words = (decider or "").split(" ")[1:]  # after a blank, an empty word is an empty list
     if words and words[0] not in _HOOK_WORDS and not words[0].startswith("method,"):
         heuristic, requested = _parse_decider(words)
         return replace(metrics, heuristic=heuristic, requested=requested)
@@ -186,7 +188,7 @@ def _parse_decider(words: list[str]) -> tuple[str, tuple[int, ...]]:
         return " ".join(words), ()
     place = words.index("seq")
     numbers = _parse_list(words[place + 1 : place + 2])
-    if min(numbers) < 0 or (0 in numbers and numbers[-1] != 0):
+    if min(numbers, default=0) < 0 or (0 in numbers and numbers[-1] != 0):
         raise MetricsError(f"a heuristic's choices are {words[place + 1][:80]!r}: they count from 1, 0 ends them")
     last: list[int] = []
     for before, number in itertools.pairwise((1, *numbers)):
@@ -204,7 +206,7 @@ def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[tuple[int, ...
     requested: tuple[int, ...] = ()
     following = iter(words)
     for word in following:
-        follower = next(following, "") if word in _HOOK_WORDS else ""
+        follower = next(following, "nothing") if word in _HOOK_WORDS else ""
         if word == "featureNames":
             if not _NAMES.fullmatch(follower):
                 raise MetricsError(f"names of features are {follower[:80]!r}")
@@ -219,6 +221,8 @@ def _parse_hook(words: list[str]) -> tuple[tuple[str, ...], tuple[tuple[int, ...
 
 
 def _parse_list(words: list[str]) -> tuple[int, ...]:
+    if words == [""]:
+        return ()
     if not words or not _LIST.fullmatch(words[0]):
         raise MetricsError(f"a list of decisions is {words[0][:80] if words else ''!r}")
     return tuple(int(number) for number in words[0].split(","))

@@ -4,7 +4,7 @@
 
 Command line, streaming, look-up of options, exit codes and lines of output follow src/coreclr/tools/superpmi and
 src/coreclr/jit/{optcse,codegencommon,utils}.cpp of dotnet/runtime. Standard library only, in one file, so that it
-starts in no time. The collection is a JSON object:
+starts in no time. The collection is a JSON object, or a file of recorded methods whose first holds one (see `record`):
 
     methods          list; method 1 is the first. Each has: name, hash, tier, base_score, base_bytes, heuristic (what
                      the built-in heuristic performs, from 0), candidates (features, score, bytes: what performing it
@@ -24,6 +24,7 @@ import os
 import re
 import resource
 import signal
+import struct
 import sys
 import time
 from pathlib import Path
@@ -76,6 +77,14 @@ def performable(method: dict, decisions: list[int]) -> list[int]:
     return performed
 
 
+def record(data: dict) -> bytes:
+    """A collection as SuperPMI's: of each method a mark, its length, what was recorded, and two bytes at its end."""
+    first = json.dumps(data).encode()
+    return b"".join(
+        b"mc" + struct.pack("<I", len(one)) + one + b"42" for one in (first, *[b""] * (len(data["methods"]) - 1))
+    )
+
+
 def join(numbers) -> str:
     return ",".join(map(str, numbers))
 
@@ -104,9 +113,9 @@ def format_metrics(
     )
 
 
-def format_heuristic(name: str, performed: list[int]) -> str:
-    """Part of all heuristics but the hook: counted from 1, ended by 0."""
-    return f" {name} seq {join([*(i + 1 for i in performed), 0])}"
+def format_heuristic(name: str, performed: list[int] | None) -> str:
+    """Part of all heuristics but the hook: counted from 1, ended by 0; None without anything to choose from."""
+    return f" {name} seq {'' if performed is None else join([*(i + 1 for i in performed), 0])}"
 
 
 def format_hook(names: list[str], rows: list[tuple[int, list[int]]], decisions: list[int]) -> str:
@@ -139,8 +148,9 @@ class Replay:
 
     def run(self) -> int:
         try:
-            self.data = json.loads(self.collection.read_text())
-        except (OSError, ValueError):
+            data = self.collection.read_bytes()
+            self.data = json.loads(data[6 : 6 + struct.unpack_from("<I", data, 2)[0]] if data[:2] == b"mc" else data)
+        except (OSError, ValueError, struct.error):
             return 255
         self.log("start")
         time.sleep(self.data.get("start_s", 0))
@@ -168,7 +178,9 @@ class Replay:
             if index == 0:
                 return 0
             if not 1 <= index <= len(self.data["methods"]):
-                return 255
+                if Path(f"{self.collection}.mct").exists() or not self.data["methods"]:
+                    return 255
+                os.kill(os.getpid(), signal.SIGSEGV)  # the end of the file is parsed as a method
             if not loaded and not self.loads_jit():
                 return 254
             loaded = True
@@ -176,8 +188,8 @@ class Replay:
         return 0
 
     def reply(self, index: int, options: dict[str, str]) -> None:
-        # Options of the command line are forced by the map of the request's own; without any there is none.
-        line = self.metrics_line(index, {**self.forced, **options} if options else {})
+        # Options of the command line are forced by the map of the request's own, and win; without any there is none.
+        line = self.metrics_line(index, {**options, **self.forced} if options else {})
         status = 0
         for what, value in self.faults(index):
             line, status = self.fail(what, value, line, status)
@@ -223,19 +235,22 @@ class Replay:
         if not self.integer("JitMetrics", method, forced):
             return ""
         has_phase = method["tier"] not in ("Tier0", "Instrumented Tier0", "MinOpts")
-        if not has_phase:
-            performed, decider = [], ""
-        elif self.integer("JitRLHook", method, forced) > 0 and self.data.get("jit") != "no_hook":
+        candidates = method["candidates"] if has_phase else []
+        performed = []
+        if self.integer("JitRLHook", method, forced) > 0 and self.data.get("jit") != "no_hook":
             listed = self.option("JitRLHookCSEDecisions", method, forced) or ""
             decisions = [int(one) for one in listed.split(",") if one]
-            performed = performable(method, decisions)
             wants_names = self.integer("JitRLHookEmitFeatureNames", method, forced) > 0
             names = self.data.get("feature_names", FEATURES) if wants_names else []
-            rows = [(i + 1, candidate["features"]) for i, candidate in enumerate(method["candidates"])]
-            decider = format_hook(names, rows, decisions)
+            decider = format_hook(names, [(i + 1, one["features"]) for i, one in enumerate(candidates)], decisions)
+            if has_phase:
+                performed = performable(method, decisions)
+            elif not decisions:
+                decider += " seq "
         else:
-            performed = performable(method, method["heuristic"])
-            decider = format_heuristic(HEURISTIC, performed)
+            if candidates:
+                performed = performable(method, method["heuristic"])
+            decider = format_heuristic(HEURISTIC, performed if candidates else None)
         size = code_bytes(method, performed)
         return format_metrics(
             index=index,
@@ -248,7 +263,7 @@ class Replay:
             instruction_count=method.get("instruction_count", size * 3 // 10),
             allocated_bytes=size,
             num_cse=len(performed),
-            num_candidates=len(method["candidates"]) if has_phase else 0,
+            num_candidates=len(candidates),
             decider=decider,
         )
 

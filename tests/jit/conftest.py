@@ -17,7 +17,7 @@ from mlgo.jit.compiler import replay_all
 from mlgo.jit.process import SuperPmi
 from tests.conftest import children, processes_naming
 from tests.fakes.collection import make_collection
-from tests.fakes.superpmi import perf_score, performable
+from tests.fakes.superpmi import perf_score, performable, record
 
 DOUBLE = Path(__file__).parents[1] / "fakes" / "superpmi.py"
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
@@ -64,7 +64,7 @@ class Double(Target):
         jit.touch()
         self.log_path = folder / "log"
         self.methods = GOLDEN["methods"] if methods is None else methods
-        collection.write_text(json.dumps({"methods": self.methods, "log": str(self.log_path), **fields}))
+        collection.write_bytes(record({"methods": self.methods, "log": str(self.log_path), **fields}))
         super().__init__([sys.executable, "-IS", str(DOUBLE)], jit, collection, 10.0)
 
     @property

@@ -246,12 +246,17 @@ def test_case_13_and_14_a_broken_line_and_a_reply_to_another_request(double, wha
     assert target.num_starts == 2
 
 
-def test_case_15_a_method_that_does_not_exist(double):
+@pytest.mark.parametrize("has_contents", [False, True])
+def test_case_15_a_method_that_does_not_exist(double, has_contents):
+    """With a table of contents SuperPMI ends with status 255, without one by SIGSEGV."""
     target = double()
+    if has_contents:
+        target.collection.with_name("demo.mch.mct").touch()
     with target.client() as client:
         metrics_of(client.compile(1, None))
         outcome = client.compile(99, None)
         assert outcome.kind == "unknown_method"
+        assert has_contents or outcome.message == "the collection has 4 methods"
         assert target.num_starts == 2  # asked twice
         metrics_of(client.compile(1, None))
         assert client.compile(99, ()) == outcome

@@ -41,6 +41,23 @@ def test_a_blank_may_follow(line):
     assert parse_metrics(line) == parse_metrics(HEURISTIC)
 
 
+@pytest.mark.parametrize(
+    ("decider", "heuristic"),
+    [
+        (" Standard CSE Heuristic seq ", "Standard CSE Heuristic"),
+        (" Standard CSE Heuristic seq 0", "Standard CSE Heuristic"),
+        (" seq ", None),
+        (" featureNames type,viable seq ", None),
+        ("", None),
+    ],
+)
+def test_where_there_is_nothing_to_choose_the_list_is_empty(decider, heuristic):
+    """As a Checked JIT prints it for methods without candidates, or compiled without the phase."""
+    line = HEURISTIC.replace("num cse 1 num cand 2 Standard CSE Heuristic seq 1,0", f"num cse 0 num cand 0{decider}")
+    metrics = parse_metrics(line)
+    assert (metrics.heuristic, metrics.requested, metrics.candidates) == (heuristic, (), ())
+
+
 def test_known_names_serve_lines_without_them():
     names = parse_metrics(NAMED).feature_names
     assert len(names) == 19
