@@ -322,16 +322,11 @@ def relative(name: str, what: str = "name") -> str:
     """
     parts = name.split("/")
     try:
-        is_long = len(os.fsencode(name)) > _MAX_PATH or max(len(os.fsencode(part)) for part in parts) > _MAX_NAME
-        refused = "is too long" if is_long else ""
+        fits = len(os.fsencode(name)) <= _MAX_PATH and max(len(os.fsencode(part)) for part in parts) <= _MAX_NAME
     except UnicodeEncodeError:  # half a character
-        refused = "is no text"
-    if not name or "\0" in name:
-        refused = "names no file"
-    elif name.startswith("/") or ".." in parts:
-        refused = "leads out of its folder"
-    if refused:
-        raise ArtifactError(f"{what} {name[:100]!r} {refused}; it must be a relative path without ..")
+        fits = False
+    if not (fits and name) or "\0" in name or name.startswith("/") or ".." in parts:
+        raise ArtifactError(f"{what} {name[:100]!r} leads out of its folder, or is none that a file system takes")
     return name
 
 

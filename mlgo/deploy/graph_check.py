@@ -1,5 +1,6 @@
 """A SavedModel of others that can do nothing but compute; TensorFlow runs parts of a graph as soon as it loads it."""
 
+import re
 from collections.abc import Collection
 from itertools import chain
 from pathlib import Path
@@ -11,22 +12,13 @@ from mlgo.host.command_line import words
 
 _SAVING = words("MergeV2Checkpoints Save SaveSlices SaveV2")
 """What every model has for those who go on training it; it is taken out."""
-
-_ALSO = frozenset(
-    words(
-        """
-    AnonymousHashTable Assert AssignAddVariableOp AssignSubVariableOp AssignVariableOp Case CheckNumerics
-    DestroyResourceOp DisableCopyOnRead Einsum Empty EmptyTensorList Enter GatherNd GuaranteeConst HashTableV2 If
-    InitializeTableV2 LookupTableFindV2 LookupTableImportV2 LookupTableSizeV2 Multinomial PartitionedCall
-    PreventGradient RaggedTensorToTensor RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt
-    ReadVariableOp RefEnter ResourceGather ResourceGatherNd RestoreV2 RngReadAndSkip ScatterNd ShardedFilename
-    StatefulPartitionedCall StatefulStandardNormalV2 StatefulUniform StatelessCase StatelessIf StatelessRandomGetAlg
-    StatelessWhile StaticRegexFullMatch StringJoin TensorListConcatV2 TensorListElementShape TensorListFromTensor
-    TensorListGather TensorListGetItem TensorListLength TensorListPopBack TensorListPushBack TensorListReserve
-    TensorListResize TensorListScatterIntoExistingList TensorListScatterV2 TensorListSetItem TensorListStack
-    TensorScatterAdd TensorScatterUpdate TruncatedNormal VarHandleOp VarIsInitializedOp VariableShape VariableV2
-    While"""
-    )
+_ALSO = re.compile(
+    r"(Stateless)?(Case|If|While)|(Stateful)?PartitionedCall|(Ref)?Enter|Assign(Add|Sub)?VariableOp|ReadVariableOp|Empty|"
+    r"Var(HandleOp|IsInitializedOp|iableShape|iableV2)|ResourceGather(Nd)?|D(estroyResourceOp|isableCopyOnRead)|RestoreV2|"
+    r"(Gather|Scatter)Nd|TensorScatter(Add|Update)|TensorList\w+|EmptyTensorList|RaggedTensorToTensor|Einsum|Assert|"
+    r"(AnonymousHashTable|HashTableV2|InitializeTableV2|LookupTable(Find|Import|Size)V2)|CheckNumerics|PreventGradient|"
+    r"Random(Shuffle|StandardNormal|Uniform|UniformInt)|Stateful(StandardNormalV2|Uniform)|RngReadAndSkip|GuaranteeConst|"
+    r"Multinomial|TruncatedNormal|StatelessRandomGetAlg|ShardedFilename|StaticRegexFullMatch|StringJoin"
 )
 """Operators with a state or a text that work on memory alone, but for the reading of variables."""
 
@@ -63,7 +55,7 @@ def _computes(name: str, own: Collection[str]) -> bool:
     from tensorflow.python.framework import op_def_registry
 
     operator = op_def_registry.get(name)
-    if operator is None or name in _ALSO:
+    if operator is None or _ALSO.fullmatch(name):
         return operator is not None or name in own
     others = {types_pb2.DT_STRING, types_pb2.DT_RESOURCE, types_pb2.DT_VARIANT}
     texts = [one for one in operator.attr if one.type in ("string", "list(string)", "func", "list(func)", "any")]

@@ -78,7 +78,7 @@ class ToolInvocation:
 
 def read_invocations(records: Path) -> list[ToolInvocation]:
     """Read what wrappers have written, in the order of time; one that a kill has cut off is passed over."""
-    calls = [call for path in records.iterdir() if (call := _read_call(path)) is not None]
+    calls = [call for path in records.iterdir() if path.is_file() and (call := _read_call(path)) is not None]
     return sorted(calls, key=lambda call: (call.began_ns, call.arguments))
 
 
