@@ -38,6 +38,8 @@ NUM_QUESTIONS = 200
 
 TIMEOUT_S = 120.0
 """Of TensorFlow; it takes about 5 s."""
+_MAX_MEMORY_BYTES = 16 << 30
+"""Address space; it takes about 3 GB on 2 cores."""
 
 _MAX_DIFFERING = 0.01
 """Share of drawn questions. Sums are rounded otherwise in TensorFlow Lite, so a close call may go the other way."""
@@ -83,7 +85,7 @@ def convert_apart(saved_model: Path, task: str) -> Converted:
     """Run `convert` in a process of its own."""
     with scratch_directory() as folder:
         command = [sys.executable, "-P", "-m", "mlgo.deploy.import_model", str(saved_model), task, str(folder)]
-        run = Child(command).finish(TIMEOUT_S)
+        run = Child(command, max_memory_bytes=_MAX_MEMORY_BYTES).finish(TIMEOUT_S)
         if run.returncode is None:
             raise ArtifactError(f"TensorFlow did not convert {saved_model} within {TIMEOUT_S:g} s")
         if run.returncode != 0:
