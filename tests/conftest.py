@@ -19,6 +19,7 @@ from hypothesis import settings as hypothesis_settings
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
+from mlgo.host import process
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
@@ -322,6 +323,7 @@ def leaves_nothing() -> Callable[..., AbstractContextManager[None]]:
     @contextmanager
     def check(*, descriptors: bool = True) -> Iterator[None]:
         resource_tracker.ensure_running()  # multiprocessing starts one for all
+        process.watch.ensure_running()
         gc.collect()
         with scratch_directory() as directory:
             root = directory.parent

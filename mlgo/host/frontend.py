@@ -11,13 +11,15 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
 from mlgo.host.command_line import check_options, words
 from mlgo.host.module_file import generation_flags
-from mlgo.host.process import Child, without_folders
+from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Toolchain, zig_environment
 
 # -Oz must be given here as well: it sets function attributes that are part of the bitcode. -g0 because zig would
 # add debug information; no UBSan and no frame pointers, which zig adds and clang by itself does not.
-_TO_BITCODE = words("-g0 -w -fno-sanitize=all -fomit-frame-pointer -Xclang -disable-llvm-passes -emit-llvm -c")
+_TO_BITCODE = words(
+    "-g0 -w -fno-sanitize=all -fomit-frame-pointer -fno-crash-diagnostics -Xclang -disable-llvm-passes -emit-llvm -c"
+)
 
 
 LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
@@ -105,7 +107,9 @@ class FrontEnd:
         self._run([*self.toolchain.back_end, *options, "-emit-llvm", "-o", str(output)], module.parent)
 
     def _run(self, command: list[str], cwd: Path) -> None:
-        await_compiler(Child(command, cwd=cwd, env=zig_environment(self.cache_dir)), self.settings.compile_timeout_s)
+        limit, environment = int(self.settings.max_memory_gb * 1e9), zig_environment(self.cache_dir)
+        compiler = Child(command, cwd=cwd, env=environment, max_memory_bytes=limit)
+        await_compiler(compiler, self.settings.compile_timeout_s)
 
 
 def await_compiler(compiler: Child, timeout_s: float) -> str:
@@ -118,6 +122,7 @@ def await_compiler(compiler: Child, timeout_s: float) -> str:
     if run.returncode is None:
         raise CompileTimeout(f"no end within {timeout_s:g} s")
     if run.returncode != 0:
+        check_memory(run.stderr.splitlines(), compiler.max_memory_bytes)
         raise CompilerExit(without_folders(first_error(run.stderr, f"the compiler ended with status {run.returncode}")))
     return run.stderr
 

@@ -1,5 +1,6 @@
 """A child process that cannot hang, flood or outlive its parent."""
 
+import atexit
 import contextlib
 import ctypes
 import errno
@@ -18,16 +19,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mlgo.base.scratch import Closing
-from mlgo.errors import ToolchainError
+from mlgo.errors import CompilerMemory, ToolchainError
 
 _PR_SET_PDEATHSIG = 1
 _ABSOLUTE = re.compile(r"(?<![\w.~/])/(?:[^\s/:;,'\"]+/)+([^\s/:;,'\"]*)")
-_TAIL_BYTES = 1 << 14
+_NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
+_LOCATED = re.compile(r".*:\d+:\d+: ")  # what a compiler says about a source may have such names in it
 _READS_AT_ONCE = 16
 _TRIAL_TIMEOUT_S = 10.0
 _libc = ctypes.CDLL(None, use_errno=True)
 _running: set["Child"] = set()
 _changing = threading.Lock()
+
+MAX_MEMORY_BYTES = 8 * 10**9
+"""What a program may map, and each that it starts, where whoever starts it does not say otherwise."""
+
+# Waits for the end of its input, which comes with its host's, and kills the groups of a table.
+_WATCH = 'trap "" HUP INT TERM; read -r nothing; while read -r group; do kill -KILL "-$group"; done <"$1"'
+_GROUP = b"%11s\n"
 
 
 def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None = None) -> None:
@@ -59,11 +68,57 @@ class Completed(NamedTuple):
     stderr: str
 
 
+class _Watch:
+    """A process that outlives this one, however this one ends, to kill what its children have started.
+
+    The kernel's signal at the death of a parent reaches its children alone, and compilers start others. The table of
+    groups is a file in memory, so that nobody has to wake up when a compile starts or ends.
+    """
+
+    def __init__(self) -> None:
+        self._table = -1
+        self._groups: list[bytes] = []
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ensure_running(self) -> None:
+        """Start it, unless it runs."""
+        if self._process is None or self._process.poll() is not None:
+            if self._table < 0:
+                self._table = os.memfd_create("groups")
+                atexit.register(self.stop)
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", f"/proc/self/fd/{self._table}"],
+                cwd="/",
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[self._table],
+                start_new_session=True,  # a signal to all of the host's group must not reach it
+            )
+
+    def exchange(self, old: bytes, new: bytes) -> None:
+        """Write a group where another stands in the table; an empty one is none."""
+        if self._table < 0:  # in a fork of whoever started the child
+            return
+        if old not in self._groups:
+            self._groups.append(old)
+        place = self._groups.index(old)
+        self._groups[place] = new
+        os.pwrite(self._table, _GROUP % new, place * len(_GROUP % new))
+
+    def stop(self) -> None:
+        """Have it kill what is left, and wait for its end."""
+        if self._process is not None:
+            self._process.communicate()
+
+
 class Child(Closing):
     """A process in a group of its own, killed with its parent, its memory limited, stderr drained without blocking.
 
-    ``stdout`` is a file for what it writes there, which is lost otherwise; no file that it writes may grow beyond
-    ``max_file_bytes`` (SIGXFSZ). With ``piped``, its stdin and stdout are pipes for the caller to use.
+    What it starts has the same limits and dies with it. ``max_memory_bytes`` bounds what each of these processes may
+    map; None is no limit. No file that they write may grow beyond ``max_file_bytes`` (SIGXFSZ). A lower limit of this
+    process stays. ``stdout`` is a file for what it writes there, which is lost otherwise; of stderr the last
+    ``tail_bytes`` are kept. With ``piped``, its stdin and stdout are pipes for the caller to use.
 
     Attributes:
         pidfd: descriptor that becomes readable when the process ends.
@@ -71,6 +126,8 @@ class Child(Closing):
         stdin: write end of its stdin, unbuffered; None unless piped.
         stdout: read end of its stdout, unbuffered; None unless piped.
         num_matches: how often ``watch_for`` was seen on stderr.
+        tail: end of its stderr so far.
+        max_memory_bytes: as given, or the lower limit of this process.
     """
 
     def __init__(
@@ -80,10 +137,11 @@ class Child(Closing):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         watch_for: bytes = b"",
-        max_memory_bytes: int | None = None,
+        max_memory_bytes: int | None = MAX_MEMORY_BYTES,
         stdout: Path | None = None,
         max_file_bytes: int | None = None,
         piped: bool = False,
+        tail_bytes: int = 1 << 14,
     ) -> None:
         launcher: list[str] = []
         if setpriv := _setpriv():  # does in the child what `die_with_parent` does
@@ -92,10 +150,12 @@ class Child(Closing):
             # It would start whatever the command is, and end with a message of its own.
             program = str(Path(cwd or "", command[0])) if "/" in command[0] else command[0]
             if shutil.which(program, path=(env or os.environ).get("PATH")) is None:
-                reason = errno.EACCES if Path(program).exists() else errno.ENOENT
-                raise ToolchainError(f"cannot start {command[0]}: {os.strerror(reason)}")
+                status = errno.EACCES if Path(program).exists() else errno.ENOENT
+                raise ToolchainError(f"cannot start {command[0]}: {os.strerror(status)}")
         with Path(os.devnull if stdout is None else stdout).open("wb") as output:
             try:
+                with _changing:
+                    watch.ensure_running()
                 self._process = subprocess.Popen(
                     [*launcher, *command],
                     cwd=cwd,
@@ -107,26 +167,36 @@ class Child(Closing):
                     process_group=0,
                     preexec_fn=None if launcher else functools.partial(die_with_parent, parent=os.getpid()),
                 )
-            except OSError as error:
-                raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
+            except (OSError, ValueError) as error:  # a word that no program can get, such as one with a NUL in it
+                reason = getattr(error, "strerror", None) or error
+                raise ToolchainError(f"cannot start {command[0]}: {reason}") from error
         assert self._process.stderr is not None
+        self._group = b"%d" % self._process.pid
+        with _changing:
+            watch.exchange(b"", self._group)
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         self.stderr_fd = self._process.stderr.fileno()
         try:
             os.set_blocking(self.stderr_fd, False)
-            for kind, limit in ((resource.RLIMIT_AS, max_memory_bytes), (resource.RLIMIT_FSIZE, max_file_bytes)):
-                if limit is not None:
-                    with contextlib.suppress(ProcessLookupError):  # it has ended already
-                        resource.prlimit(self._process.pid, kind, (limit, limit))
+            self.max_memory_bytes = self._limit(resource.RLIMIT_AS, max_memory_bytes)
+            self._limit(resource.RLIMIT_FSIZE, max_file_bytes)
             self.pidfd = os.pidfd_open(self._process.pid)
         except BaseException:  # out of descriptors
             self._end()
             raise
         self._watch_for = watch_for
-        self._tail = b""
+        self.tail, self._tail_bytes = b"", tail_bytes
         self.num_matches = 0
         with _changing:
             _running.add(self)
+
+    def _limit(self, kind: int, limit: int | None) -> int | None:
+        """Set a limit, or the lower one that this process has, which its children cannot raise; return it."""
+        if limit is not None:
+            limit = min(one for one in (limit, *resource.getrlimit(kind)) if one != resource.RLIM_INFINITY)
+            with contextlib.suppress(ProcessLookupError):  # it has ended already
+                resource.prlimit(self._process.pid, kind, (limit, limit))
+        return limit
 
     def drain_stderr(self) -> bool:
         """Read a bounded part of what is on stderr now, keep its tail; return False once it is at its end."""
@@ -139,15 +209,15 @@ class Child(Closing):
                 return False
             if self._watch_for:
                 # The last bytes seen before may hold the first half of a match, never a whole one.
-                seen = self._tail[max(0, len(self._tail) - len(self._watch_for) + 1) :] + data
+                seen = self.tail[max(0, len(self.tail) - len(self._watch_for) + 1) :] + data
                 self.num_matches += seen.count(self._watch_for)
-            self._tail = (self._tail + data)[-_TAIL_BYTES:]
+            self.tail = (self.tail + data)[-self._tail_bytes :]
         return True
 
     @property
     def stderr_tail(self) -> str:
-        """Last few kilobytes of stderr."""
-        return self._tail.decode(errors="replace")
+        """The tail as text."""
+        return self.tail.decode(errors="replace")
 
     def wait(self, deadline: float) -> int | None:
         """Wait until the process ends or ``time.monotonic()`` passes the deadline.
@@ -175,8 +245,7 @@ class Child(Closing):
     def reap(self) -> int:
         """Collect the return code of a process that has ended, and kill what it left running."""
         self.drain_stderr()
-        self._signal_group(signal.SIGKILL)  # before the wait: until then the number of the group cannot be another's
-        return self._process.wait()
+        return self._kill()
 
     def terminate(self) -> None:
         """Ask the whole group to end (SIGTERM)."""
@@ -191,15 +260,39 @@ class Child(Closing):
 
     def _end(self) -> None:
         if self._process.returncode is None:
-            self._signal_group(signal.SIGKILL)
-            self._process.wait()
+            self._kill()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
+    def _kill(self) -> int:
+        """Kill the group and collect the return code: until then the number of the group cannot be another's."""
+        self._signal_group(signal.SIGKILL)
+        with _changing:
+            watch.exchange(self._group, b"")
+        return self._process.wait()
+
     def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
+
+
+watch = _Watch()
+
+
+def _forget() -> None:
+    """In a forked process: the watch is its parent's, for whose end it must not wait."""
+    global watch
+    if watch._process is not None and watch._process.stdin is not None:
+        watch._process.stdin.close()
+        watch._process.returncode = 0
+        os.close(watch._table)
+        atexit.unregister(watch.stop)
+    watch = _Watch()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def kill_children() -> None:
@@ -208,6 +301,13 @@ def kill_children() -> None:
         for child in _running:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(child.pidfd, signal.SIGKILL)
+
+
+def check_memory(lines: Sequence[str], limit: int | None) -> None:
+    """Raise CompilerMemory where a compiler says on stderr that its memory, limited in bytes, was too little."""
+    if limit is not None and any(sign in line for line in lines for sign in _NO_MEMORY if not _LOCATED.match(line)):
+        hard = " by ulimit -v" if limit in resource.getrlimit(resource.RLIMIT_AS) else ""
+        raise CompilerMemory(f"the compiler needs more than compile.max_memory_gb ({limit / 1e9:g}{hard})")
 
 
 def without_folders(text: str) -> str:

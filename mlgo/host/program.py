@@ -25,7 +25,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,12 +126,8 @@ def find_valgrind() -> Valgrind:
     found = shutil.which("valgrind")
     if found is None:
         raise ToolchainError("valgrind, which counts what programs execute, is missing; install the package valgrind")
-    try:
-        run = ask_version([found])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(f"{found} does not start ({error}); install the package valgrind anew") from error
-    version = run.stdout.strip()
-    if run.returncode != 0 or not version.startswith("valgrind-"):
+    version = ask_version([found]).strip()
+    if not version.startswith("valgrind-"):
         raise ToolchainError(f"{found} --version does not name a valgrind; install the package valgrind anew")
     return Valgrind(Path(found).absolute(), version)
 

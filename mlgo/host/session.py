@@ -19,7 +19,6 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.errors import (
     CompileError,
     CompilerExit,
-    CompilerMemory,
     CompileTimeout,
     ObjectError,
     RemarkError,
@@ -28,7 +27,7 @@ from mlgo.errors import (
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.module_file import generation_flags
-from mlgo.host.process import Child, without_folders
+from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import Advisor, ConstantAdvisor, Remark, Task
 from mlgo.host.toolchain import Toolchain
@@ -244,7 +243,6 @@ def compile_under_advice(
         return result if calls is None else compiling.with_credit(result, calls)
 
 
-_NO_MEMORY = ("LLVM ERROR: out of memory", "bad_alloc", "Cannot allocate memory")
 _NO_REMARK = Remark((), b"")
 
 
@@ -321,8 +319,7 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         lines = [line for line in child.stderr_tail.splitlines() if not line.startswith("remark:")]
         if any("No space left on device" in line for line in lines):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        if any(sign in line for line in lines for sign in _NO_MEMORY):
-            raise CompilerMemory(f"the compiler needs more than compile.max_memory_gb ({settings.max_memory_gb:g})")
+        check_memory(lines, child.max_memory_bytes)
         # After a crash the rest is a stack dump, which differs from run to run.
         crashed = returncode < 0 or returncode >= 128
         errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])

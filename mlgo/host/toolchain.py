@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +10,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mlgo.base.files import file_sha256
+from mlgo.base.scratch import scratch_directory
 from mlgo.errors import ToolchainError
+from mlgo.host.process import Child
 
 OLDEST_LLVM = 17
 _VERSION_TIMEOUT_S = 30.0
@@ -147,28 +148,19 @@ def find_linker() -> Path:
     return binary
 
 
-def ask_version(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    """Run a program with the option ``--version``, for half a minute at most."""
-    return subprocess.run(
-        [*command, "--version"],
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_VERSION_TIMEOUT_S,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
+def ask_version(command: Sequence[str]) -> str:
+    """What a program prints for ``--version``, within half a minute; empty where it fails."""
+    with scratch_directory() as folder:
+        output = folder / "version"
+        run = Child([*command, "--version"], stdout=output, max_file_bytes=1 << 16).finish(_VERSION_TIMEOUT_S)
+        if run.returncode is None:
+            raise ToolchainError(f"{command[0]} --version did not end within {_VERSION_TIMEOUT_S:g} s")
+        return output.read_text(errors="replace") if run.returncode == 0 else ""
 
 
 def _read_version(command: list[str]) -> tuple[int, int, int]:
-    try:
-        run = ask_version(command)
-    except subprocess.TimeoutExpired as error:
-        raise ToolchainError(f"{command[0]} --version did not end within {_VERSION_TIMEOUT_S:g} s") from error
-    except OSError as error:
-        raise ToolchainError(f"cannot start {command[0]}: {error.strerror}") from error
-    match = re.search(r"clang version (\d+)\.(\d+)\.(\d+)", run.stdout)
-    if run.returncode != 0 or match is None:
+    match = re.search(r"clang version (\d+)\.(\d+)\.(\d+)", ask_version(command))
+    if match is None:
         raise ToolchainError(f"{command[0]} does not say which clang it is; is it one?")
     major, minor, patch = (int(part) for part in match.groups())
     return major, minor, patch

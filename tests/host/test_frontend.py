@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from mlgo.errors import CompilerExit, CompileTimeout, ConfigError
+from mlgo.errors import CompilerExit, CompilerMemory, CompileTimeout, ConfigError
 from tests.conftest import FLAGS, SAMPLE
 
 
@@ -68,3 +68,13 @@ def test_c_library_headers_are_there(front_end, tmp_path):
     (tmp_path / "a.c").write_text('#include <stdio.h>\n#include <pthread.h>\nint f(void) { return puts("x"); }\n')
     front_end.compile_to_bitcode(tmp_path, "c", ["-std=gnu11"], "a.c", tmp_path / "a.bc")
     assert (tmp_path / "a.bc").stat().st_size > 0
+
+
+def test_macros_that_double_end_at_the_memory_limit(front_end, tmp_path, monkeypatch):
+    doubling = "\n".join(f"#define A{i} A{i - 1} A{i - 1}" for i in range(1, 60))
+    (tmp_path / "bomb.c").write_text(f"#define A0 1 + 1 +\n{doubling}\nint x = A59 0;\n")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    tight = dataclasses.replace(front_end, settings=front_end.settings.model_copy(update={"max_memory_gb": 0.3}))
+    with pytest.raises(CompilerMemory, match=r"compile\.max_memory_gb \(0\.3\)"):
+        tight.compile_to_bitcode(tmp_path, "c", [], "bomb.c", tmp_path / "bomb.bc")
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb.c"]  # no report of a crash

@@ -1,6 +1,8 @@
 """Children that hang, flood, crash or have children of their own."""
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import pytest
 from mlgo.errors import ToolchainError
 from mlgo.host import process
 from mlgo.host.process import Child, without_folders
-from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, processes_naming
+from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins, process_states, processes_naming, wait_for
 
 
 @pytest.fixture(autouse=True, params=["with setpriv", "without"])
@@ -99,6 +101,9 @@ def test_a_command_that_cannot_start(tmp_path, leaves_nothing):
     for command in (tmp_path / "missing", tmp_path / "text", tmp_path):
         with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
             Child([str(command)]).finish(1.0)
+    for words in (["true", "\0"], ["tr\0ue"], ["true", "\ud800"]):
+        with leaves_nothing(), pytest.raises(ToolchainError, match="cannot start"):
+            Child(words).finish(1.0)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +158,61 @@ def test_no_child_survives_whenever_its_parent_is_killed():
     for pid in processes_naming("sleep\x00124.75"):
         os.kill(pid, signal.SIGKILL)
     assert ended
+
+
+def test_grandchildren_die_with_a_killed_host_and_so_does_who_sees_to_it(tmp_path):
+    """The direct child has ended and left others; those of a child that has ended well are no longer watched."""
+    script = "(sleep 122.5; :) & sleep 122.5"
+    program = (
+        "import os, time\nfrom mlgo.host import process\nfrom mlgo.host.process import Child\n"
+        f"Child(['true']).finish(9.0)\nheld = [Child(['sh', '-c', {script!r}]) for _ in range(3)]\n"
+        "if os.fork() == 0:\n    time.sleep(122.5)\n"  # holds nothing that the watch waits for
+        "print(process.watch._process.pid, flush=True)\ntime.sleep(100)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, process_group=0) as parent:
+        watch = int(parent.stdout.readline())
+        assert begins("sleep\x00122.5")
+        parent.kill()
+        assert all_end("sleep\x00122.5")
+        wait_for(lambda: _state(watch) == "Z", WITHIN_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)
+
+
+def _state(pid):
+    return dict(process_states()).get(pid, ["Z"])[0]
+
+
+def test_a_watch_that_was_killed_is_started_again(leaves_nothing):
+    with Child(["sleep", "122.25"]):
+        process.watch._process.kill()
+        process.watch._process.wait()
+        assert Child(["true"]).finish(10.0).returncode == 0
+        assert process.watch._process.poll() is None
+        assert b"%d" % os.getpid() not in process.watch._groups
+    assert set(process.watch._groups) == {b""}
+
+
+LIMITED = """
+import resource, sys
+from mlgo.host.process import Child
+resource.setrlimit(resource.RLIMIT_AS, (3 * 10**9,) * 2)
+for limit, expected in ((8 * 10**9, 3 * 10**9), (2 * 10**9, 2 * 10**9)):
+    run = Child(["sh", "-c", "sleep 0.2; sh -c 'ulimit -H -v >&2'"], max_memory_bytes=limit).finish(10.0)
+    assert (run.returncode, run.stderr) == (0, f"{expected // 1024}\\n"), run
+"""
+
+
+def test_a_limit_of_the_host_that_is_lower_stays(launcher, request):
+    """Root may raise it, others may not, and got no compile at all."""
+    without = ["setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource"] if shutil.which("setpriv") else []
+    run = subprocess.run([*without, sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_all_have_a_memory_limit():
+    run = Child(["sh", "-c", "sleep 0.2; sh -c 'ulimit -v >&2'"]).finish(10.0)
+    assert run == (0, f"{process.MAX_MEMORY_BYTES // 1024}\n")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +25,14 @@ from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
-from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError
+from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
 from mlgo.objects.elf import SHF_ALLOC, SHT_NOBITS, read_sections, section_contents, section_names, text_size
 
 _TIMEOUT_S = 30.0
+_MAX_PLAN_BYTES = 1 << 24
 _VERSION = re.compile(r"^.*\b(?:clang|gcc) version \S+.*$", re.MULTILINE)
 _QUOTED_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _QUOTED_CALL = re.compile(r'^ "(?:[^"\\]|\\.)*"(?: "(?:[^"\\]|\\.)*")*', re.DOTALL | re.MULTILINE)
@@ -74,7 +75,7 @@ def identify(program: str) -> Compiler:
     command = [*(shell_words(program) or [program]), "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
     try:
         plan = driver_plan(command, _TIMEOUT_S)
-    except (OSError, ValueError, CompileTimeout):
+    except (ToolchainError, CompileTimeout):
         return Compiler(program)
     found = _VERSION.search(plan)
     version = found[0].strip() if found else program
@@ -89,21 +90,10 @@ def driver_plan(
     command: Sequence[str], timeout_s: float, *, cwd: str | None = None, env: Mapping[str, str] | None = None
 ) -> str:
     """Output of a compiler's driver for a command with ``-###``; bytes that are no UTF-8 become surrogates."""
-    try:
-        run = subprocess.run(
-            command,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            timeout=timeout_s,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise CompileTimeout(f"no end within {timeout_s:g} s") from error
-    return run.stderr
+    with Child(command, cwd=None if cwd is None else Path(cwd), env=env, tail_bytes=_MAX_PLAN_BYTES) as driver:
+        if driver.wait(time.monotonic() + timeout_s) is None:
+            raise CompileTimeout(f"no end within {timeout_s:g} s")
+        return driver.tail.decode(errors="surrogateescape")
 
 
 def front_end_words(plan: str) -> list[str] | None:
