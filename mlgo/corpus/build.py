@@ -102,7 +102,7 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Path:
     if not Path(recipe.path).is_dir():
         raise CorpusError(f"{recipe.name}: {recipe.path} is not a folder; run from the project's top folder")
     # A copy, so that generated files never land among the sources.
-    return Path(shutil.copytree(recipe.path, folder / "sources" / recipe.name))
+    return Path(shutil.copytree(recipe.path, joined(folder / "sources", recipe.name)))
 
 
 def columns_of(compiler: FrontEnd, bitcode: Path, ir: bytes | None = None) -> Row:

@@ -175,6 +175,8 @@ def write_generated_files(recipe: Recipe, root: Path) -> None:
         shutil.copytree(Path(recipe.driver).parent, root / "driver", dirs_exist_ok=True)
     for generated in recipe.files:
         target = joined(root, generated.path)
+        if target.is_dir():
+            raise CorpusError(f"{recipe.name}: {generated.path} is a folder; mend the recipe")
         target.parent.mkdir(parents=True, exist_ok=True)
         if generated.content is not None:
             target.write_text(generated.content)

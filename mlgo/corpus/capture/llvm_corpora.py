@@ -14,18 +14,18 @@ import functools
 import os
 from collections.abc import Iterable
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import MAX_TEXT_BYTES, beneath, read_input, write_bytes, write_json
+from mlgo.base.files import MAX_TEXT_BYTES, beneath, read_input, relative, write_bytes, write_json
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, split_command
 from mlgo.corpus.capture.builds import as_text, free_name
 from mlgo.corpus.capture.databases import read_json_as
 from mlgo.corpus.capture.objects import driver_plan, front_end_words
 from mlgo.corpus.capture.options import options_in_command
-from mlgo.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError, ToolchainError
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.toolchain import Toolchain
 
@@ -59,9 +59,11 @@ def read_llvm_corpus(folder: Path) -> list[BitcodeUnit]:
 
 
 def _read_module(folder: Path, name: str, shared: tuple[str, ...] | None, with_index: bool) -> BitcodeUnit:
-    if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
-        raise CorpusError(f"{folder / DESCRIPTION}: module {name} lies outside the folder")
-    bitcode, index = folder / f"{name}.bc", folder / f"{name}.thinlto.bc"
+    try:
+        index = folder / relative(f"{name}.thinlto.bc")
+    except ArtifactError as error:
+        raise CorpusError(f"{folder / DESCRIPTION}: module {name} lies outside the folder, or nowhere") from error
+    bitcode = folder / f"{name}.bc"
     for path in [bitcode, *([index] if with_index else [])]:
         if not path.is_file():
             raise CorpusError(f"{path} is missing, which {DESCRIPTION} lists")
@@ -105,6 +107,7 @@ def export_corpus(
     names, with_index, taken = [], 0, dict[str, int]()
     for name, module in modules:
         names.append(free_name(beneath(name) or "module", taken))
+        relative(f"{names[-1]}.thinlto.bc", "module")
         path, generation = folder / names[-1], generation_of(module)
         bitcode = with_options(bitcode_of(module.read_bytes()), generation.options)
         write_bytes(path.with_name(f"{path.name}.bc"), bitcode)
