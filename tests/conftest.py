@@ -103,15 +103,13 @@ def own_temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     if "PYTEST_XDIST_WORKER" in os.environ:
         claims = tmp_path_factory.getbasetemp().parent / "cores"
         claims.mkdir(mode=0o700, exist_ok=True)
-        (folder / f"mlgo-cores-{os.getuid()}").symlink_to(claims)
-    before = os.environ.get("TMPDIR")
-    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-    yield folder
-    tempfile.tempdir = None
-    if before is None:
-        del os.environ["TMPDIR"]
     else:
-        os.environ["TMPDIR"] = before
+        claims = folder
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setenv("XDG_RUNTIME_DIR", str(claims))
+        patch.setattr(tempfile, "tempdir", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,10 @@ Temporary folders do not outlive their process, even one killed by SIGKILL. Each
 ``$TMPDIR/mlgo-<uid>/<pid>-<random>/`` and holds a lock on a file in it. A clean exit removes the folder; the next
 process that starts recognises folders of dead processes by their free lock and removes them.
 
+``mlgo-<uid>`` must be this user's alone, or a fresh folder takes its place: whoever else may write to TMPDIR could have
+made it, or a link to a folder of documents. ``XDG_RUNTIME_DIR`` is for lock files: it is small, in memory, and goes
+when the user logs out.
+
 Working copies may share response trees, downloads, bitcode, caches and checkpoints. All of it is named by content and
 safe for processes that write at the same time. Logs, times and TensorBoard's files are named by policy; they stay with
 their working copy.
@@ -11,23 +15,30 @@ their working copy.
 
 import atexit
 import fcntl
+import logging
 import os
+import re
 import shutil
+import stat
 import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from mlgo.base.files import locked
 
 _LOCK_NAME = "owner.lock"
+_NAME = re.compile(r"\d+-\w{8}|ray-[0-9a-f]{12}")
+"""Of a process's folder, and of one that workers on Ray share."""
 _CHILD_EXECS_WITHIN_S = 1.0
 """A process killed while it starts another: the new one holds the lock until it has become its program."""
 _owned: dict[int, tuple[Path, int]] = {}
 _shared: dict[str, int] = {}
+_instead: dict[Path, Path] = {}
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -46,23 +57,33 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
     Args:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
-    removed, deadline = 0, 0.0
-    while True:
-        with locked(_parent() / _LOCK_NAME):
-            abandoned = [folder for folder in _parent().iterdir() if folder.is_dir() and _is_abandoned(folder)]
-            for folder in abandoned:
-                shutil.rmtree(folder, ignore_errors=True)
-        removed += len(abandoned)
-        deadline = deadline or time.monotonic() + _CHILD_EXECS_WITHIN_S
-        if time.monotonic() > deadline or not any(list(_parent().glob(f"{pid}-*")) for pid in dead):
-            return removed
-        time.sleep(0.01)
+    parent, removed, deadline = _parent(), 0, 0.0
+    opened = _open_private(parent)  # what is removed is beneath this folder, whatever bears its name meanwhile
+    if opened < 0:
+        return 0
+    try:
+        while True:
+            with locked(parent / _LOCK_NAME):
+                with os.scandir(opened) as entries:
+                    ours = [
+                        one.name for one in entries if _NAME.fullmatch(one.name) and one.is_dir(follow_symlinks=False)
+                    ]
+                abandoned = [name for name in ours if _is_abandoned(name, opened)]
+                for name in abandoned:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=opened)
+            removed += len(abandoned)
+            deadline = deadline or time.monotonic() + _CHILD_EXECS_WITHIN_S
+            if time.monotonic() > deadline or not any(list(parent.glob(f"{pid}-*")) for pid in dead):
+                return removed
+            time.sleep(0.01)
+    finally:
+        os.close(opened)
 
 
-def _is_abandoned(folder: Path) -> bool:
+def _is_abandoned(name: str, parent: int) -> bool:
     """Whether no process holds a folder's lock; none takes it meanwhile, as that needs the lock of the parent."""
     try:
-        lock = os.open(folder / _LOCK_NAME, os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(f"{name}/{_LOCK_NAME}", os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     except FileNotFoundError:  # its owner died before locking or while removing it
         return True
     except OSError:  # gone, or not to be had
@@ -82,6 +103,9 @@ def remove_own_scratch() -> None:
     if root is not None:
         shutil.rmtree(root, ignore_errors=True)
         os.close(lock)
+        if root.parent.name.startswith(f"mlgo-{os.getpid()}-"):  # one that took the place of the common folder
+            shutil.rmtree(root.parent, ignore_errors=True)
+            _instead.clear()
 
 
 def shared_scratch(name: str) -> Path:
@@ -120,8 +144,46 @@ def _process_root() -> Path:
 
 def _parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
-    parent.mkdir(mode=0o700, exist_ok=True)
+    if parent in _instead:
+        return _instead[parent]
+    if not make_private(parent):
+        _instead[parent] = Path(tempfile.mkdtemp(prefix=f"mlgo-{os.getpid()}-"))
+        _log.warning("%s is a link, of another user or open to others; using %s instead", parent, _instead[parent])
+        return _instead[parent]
     return parent
+
+
+def make_private(folder: Path) -> bool:
+    """Make a folder if there is none; whether it is this user's, closed to all others, and no link."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    opened = _open_private(folder)
+    if opened >= 0:
+        os.close(opened)
+    return opened >= 0
+
+
+def _open_private(folder: Path) -> int:
+    """Descriptor of a private folder, see `make_private`; -1 for others."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return -1
+    status = os.fstat(opened)
+    if status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077:
+        return opened
+    os.close(opened)
+    return -1
+
+
+def lock_folder(name: str) -> Path | None:
+    """A folder for lock files of this user's processes on this machine; None where no private one can be had."""
+    for where in filter(None, (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir())):
+        folder = Path(where, f"{name}-{os.getuid()}")
+        with suppress(OSError):
+            if make_private(folder):
+                return folder
+    return None
 
 
 SHARED = "MLGO_SHARED"

@@ -9,8 +9,8 @@ import fcntl
 import functools
 import logging
 import os
-import tempfile
-from pathlib import Path
+
+from mlgo.base.scratch import lock_folder
 
 _held: list[int] = []
 _log = logging.getLogger(__name__)
@@ -38,12 +38,11 @@ def claim_core() -> int | None:
 
 def reserve_core() -> int | None:
     """Claim a core, for a process that this one starts; None when all are taken or the system does not allow it."""
-    if not _can_bind():
+    folder = lock_folder("mlgo-cores") if _can_bind() else None
+    if folder is None:
         return None
-    folder = Path(tempfile.gettempdir()) / f"mlgo-cores-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
     for core in sorted(os.sched_getaffinity(0)):
-        lock = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(folder / str(core), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:  # taken

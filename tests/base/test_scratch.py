@@ -112,6 +112,76 @@ def test_a_forked_child_has_a_folder_of_its_own():
         assert sweep_abandoned() == 1  # the child's
 
 
+DOCUMENTS = ("letters", "1234-abcdefgh")
+
+
+def loose(common, elsewhere):
+    common.mkdir()
+    common.chmod(0o777)
+
+
+def of_another_user(common, elsewhere):
+    common.mkdir(mode=0o700)
+    os.chown(common, 12345, 12345)
+
+
+@pytest.mark.parametrize("make", [Path.symlink_to, loose, of_another_user, lambda common, _: common.touch()])
+def test_a_common_folder_that_is_not_ours_alone_is_left_as_it_is(make, tmp_path, monkeypatch, caplog):
+    if make is of_another_user and os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    documents, temporary = tmp_path / "documents", tmp_path / "tmp"
+    documents.mkdir(mode=0o700)
+    temporary.mkdir()
+    common = temporary / f"mlgo-{os.getuid()}"
+    make(common, documents)
+    for name in DOCUMENTS if common.is_dir() else ():
+        (common / name).mkdir()
+        (common / name / "text").write_text("mine")
+    before = sorted(common.rglob("*"))
+    monkeypatch.setattr(scratch, "_owned", {})
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    for _ in range(2):
+        with scratch_directory() as folder:
+            assert folder.parent.parent.parent == temporary
+            assert folder.parent.parent != common
+            assert folder.parent.parent.stat().st_mode & 0o077 == 0
+        sweep_abandoned()
+    scratch.remove_own_scratch()
+    assert caplog.text.count("is a link, of another user or open to others") == 1
+    assert sorted(common.rglob("*")) == before
+    assert list(temporary.iterdir()) == [common]
+
+
+def test_only_what_looks_like_ours_is_swept(tmp_path, monkeypatch):
+    common = tmp_path / f"mlgo-{os.getuid()}"
+    common.mkdir(mode=0o700)
+    documents = tmp_path / "documents"
+    for folder in (documents, common / "letters", common / "1234-abcdefgh", common / "1235-abcdefgh"):
+        folder.mkdir()
+        (folder / "text").write_text("mine")
+    os.mkfifo(common / "letters" / "owner.lock")
+    (common / "1236-abcdefgh").symlink_to(documents)
+    (common / "1235-abcdefgh" / "link").symlink_to(documents)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert sweep_abandoned() == 2
+    left = {path.name for path in common.iterdir()}
+    assert left == {"letters", "1236-abcdefgh", "owner.lock"}
+    assert (documents / "text").read_text() == "mine"
+
+
+def test_locks_are_where_only_this_user_may_write(tmp_path, monkeypatch):
+    runtime, temporary = tmp_path / "run", tmp_path / "tmp"
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    temporary.mkdir()
+    assert scratch.lock_folder("locks").parent == temporary  # no such folder
+    runtime.mkdir()
+    assert scratch.lock_folder("locks").parent == runtime
+    for where in (runtime, temporary):
+        (where / f"locks-{os.getuid()}").chmod(0o755)
+    assert scratch.lock_folder("locks") is None
+
+
 class Counts:
     num_asked, num_compiled = 10, 4
 

@@ -17,7 +17,7 @@ sys.stdin.readline()
 
 
 def start(temporary: Path) -> tuple[subprocess.Popen, dict]:
-    environment = os.environ | {"TMPDIR": str(temporary)}  # where nobody else claims cores
+    environment = os.environ | {"XDG_RUNTIME_DIR": str(temporary)}  # where nobody else claims cores
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     process = subprocess.Popen([sys.executable, "-c", CLAIM], env=environment, text=True, **pipes)
     return process, json.loads(process.stdout.readline())

@@ -124,7 +124,7 @@ def test_workers_die_with_a_killed_parent():
 
 
 def test_each_worker_has_a_core_of_its_own(monkeypatch, tmp_path):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where no other test's workers claim cores
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # where no other test's workers claim cores
     cores = sorted(os.sched_getaffinity(0))
     with Pool(LocalBackend(make_misbehaving), len(cores)) as pool:
         taken = collect(pool, ["affinity"] * len(cores))
