@@ -20,7 +20,7 @@ _PLACES = {
     "make_env": "mlgo.envs:make",
     "read_table": "mlgo.base.artifacts:read_table",
     "read_provenance": "mlgo.base.artifacts:read_provenance",
-    "read_report": "mlgo.base.checked:read_record",
+    "read_report": "mlgo.base.files:read_record",
 }
 """Public names, and where each is defined."""
 

@@ -6,8 +6,8 @@ Example:
 
 from pathlib import Path
 
-from mlgo.base.checked import write_record
 from mlgo.base.config import SweepConfig
+from mlgo.base.files import write_record
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.research.study import batch_path, choose, limits, read_asked, trials_of
 

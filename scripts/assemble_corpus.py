@@ -16,8 +16,8 @@ from mlgo.base.artifacts import (
     read_table,
     write_rows,
 )
-from mlgo.base.checked import write_record
 from mlgo.base.config import Splits
+from mlgo.base.files import write_record
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.corpus.assemble import assemble, assemble_programs, read_sources, shared_bodies
 

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.base.checked import write_record
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, write_record
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.deploy.export import ALL_FORMS, FORMS
 from mlgo.deploy.export.form import Form, check_form, draw_questions, read_questions

@@ -11,9 +11,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import FUNCTIONS, MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import Settings
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import read_record, write_json, write_record, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.headline import headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap

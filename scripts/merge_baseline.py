@@ -21,8 +21,8 @@ from mlgo.base.artifacts import (
     schema_of_trace,
     write_table,
 )
-from mlgo.base.checked import write_record
 from mlgo.base.config import Splits
+from mlgo.base.files import write_record
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.errors import MlgoError
 from mlgo.evaluate.baseline import self_test_failures

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from mlgo.base.artifacts import GENERALISATION, RESULTS, provenance, read_provenance, read_table, write_table
-from mlgo.base.checked import read_record
 from mlgo.base.config import EvaluateConfig
+from mlgo.base.files import read_record
 from mlgo.base.names import PolicyName, train_set_of
 from mlgo.cli.program import run_program, settings_of, stage_parser
 

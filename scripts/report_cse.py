@@ -9,8 +9,7 @@ Example:
 from pathlib import Path
 
 from mlgo.base.artifacts import read_provenance
-from mlgo.base.checked import write_record
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import write_json, write_record, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import Curve, check_seeds, read_curves

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from mlgo.base.checked import write_record
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import write_json, write_record, write_text
 from mlgo.cli.program import run_program, settings_of, stage_parser
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.trainings import read_curves

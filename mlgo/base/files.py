@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ _MAX_ARRAY_BYTES = 1 << 30
 _MAX_DEPTH, _MAX_VALUES = 100, 1 << 24
 _MAX_PATH, _MAX_NAME = 3072, 240
 """Bytes of a foreign path and of its parts: less than a file system takes, as temporary files have longer names."""
+_HASH, _SHA256 = "sha256", re.compile("[0-9a-f]{64}")
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
 
@@ -40,6 +41,35 @@ def write_json(path: Path, value: Any) -> None:
 def json_text(value: Any) -> str:
     """Indented JSON with a closing line feed, keys in the given order."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_record(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a JSON object as `record_text` has it."""
+    write_text(path, record_text(record))
+
+
+def record_text(record: Mapping[str, Any]) -> str:
+    """A JSON object as text, with a hash of the rest as its last member."""
+    return json_text({**record, _HASH: content_sha256(json.loads(json_text(record)))})
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Read a JSON object without its hash, which is checked if there is one."""
+    record = read_json(path)
+    with readable(path, "what was written", ValueError, RecursionError):
+        return checked_record(record)
+
+
+def checked_record(record: Any) -> dict[str, Any]:
+    """What `record_text` was given, by what JSON makes of it; ValueError where it is no object or has changed."""
+    if not isinstance(record, dict):
+        raise ValueError("no object")
+    content = {name: value for name, value in record.items() if name != _HASH}
+    last = next(reversed(content.values()), "")  # the hash, if it has lost its name
+    has_changed = record[_HASH] != content_sha256(content) if _HASH in record else _SHA256.fullmatch(str(last))
+    if has_changed:
+        raise ValueError("its content has another hash")
+    return content
 
 
 @contextlib.contextmanager

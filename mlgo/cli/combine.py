@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.checked import write_record
+from mlgo.base.files import write_record
 from mlgo.base.output import check_output
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_command, add_options, say

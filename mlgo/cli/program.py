@@ -13,7 +13,6 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.checked import write_record
 from mlgo.base.config import (
     LOCAL_WORKERS,
     CompileConfig,
@@ -24,7 +23,7 @@ from mlgo.base.config import (
     parse_section,
     read_settings,
 )
-from mlgo.base.files import shown
+from mlgo.base.files import shown, write_record
 from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.base.names import PolicyName
 from mlgo.errors import ArtifactError
 

@@ -13,8 +13,7 @@ from jinja2 import UndefinedError
 
 from mlgo import __version__
 from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.checked import record_text
-from mlgo.base.files import content_hash, file_sha256
+from mlgo.base.files import content_hash, file_sha256, record_text
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys

@@ -12,7 +12,7 @@ import struct
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -49,8 +49,6 @@ _SOURCES = Path(__file__).parent / "driver"
 _LOCK_TIMEOUT_S = 600.0
 _MAX_READ_BYTES = 1 << 20
 """Content that a driver reads whenever it starts; that takes a millisecond."""
-
-_Stamp = Mapping[str, str | int]
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,8 @@ def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
         if choice.is_default:  # another policy is the default once mlgo-policies is installed
             files.append(Path(sysconfig.get_path("purelib")))
         files += [Path(command_line.__file__), *sorted(_SOURCES.iterdir())]
-        made_from, known = [_stamp(path) for path in files], choice.place.with_name("made_from.json")
+        made_from = {str(path.absolute()): _hash_of(path) for path in files}
+        known = choice.place.with_name("made_from.json")
         if not (choice.place.exists() and known.exists() and known.read_bytes() == json_text(made_from).encode()):
             known.unlink(missing_ok=True)
             _build(choice.place, load_policy(choice.policy), toolchain, linker, made_from)
@@ -120,7 +119,7 @@ def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     return choice.place
 
 
-def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made_from: Iterable[_Stamp]) -> None:
+def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made_from: Mapping[str, int]) -> None:
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
@@ -137,7 +136,7 @@ def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made
         write_atomically(place, lambda path: shutil.copy(folder / "driver", path))
 
 
-def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: Iterable[_Stamp]) -> str:
+def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: Mapping[str, int]) -> str:
     task, trained = get_task(policy.task), trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
     return (
@@ -157,6 +156,7 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: I
             languages=languages_of(policy),
             maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
             made_from=made_from,
+            max_read=_MAX_READ_BYTES,
         )
     )
 
@@ -174,16 +174,18 @@ def trained_settings(policy: Policy) -> CompileConfig:
     return DEFAULT_COMPILE.model_copy(update=changes)
 
 
-def _stamp(path: Path) -> _Stamp:
-    """By what a driver knows that a file has not changed: its content, but of a large one what changes with it."""
+def _hash_of(path: Path) -> int:
+    """By what a driver knows that a file has not changed; ``driver/driver.cpp`` has the same."""
     state = path.stat()
-    is_large = state.st_size > _MAX_READ_BYTES or not path.is_file()
-    times = (number for time_ns in (state.st_mtime_ns, state.st_ctime_ns) for number in divmod(time_ns, 10**9))
-    data = struct.pack("=5q", state.st_ino, *times) if is_large else path.read_bytes()
+    if not path.is_file() or state.st_size > _MAX_READ_BYTES:
+        times = (number for time_ns in (state.st_mtime_ns, state.st_ctime_ns) for number in divmod(time_ns, 10**9))
+        data = struct.pack("=6q", state.st_size, state.st_ino, *times)
+    else:
+        data = path.read_bytes()
     found = 0xCBF29CE484222325
-    for byte in data:  # FNV-1a; `driver/text.h` has the same
+    for byte in data:
         found = (found ^ byte) * 0x100000001B3 % (1 << 64)
-    return {"path": str(path.absolute()), "is_large": is_large, "size": state.st_size, "hash": found}
+    return found
 
 
 @contextmanager

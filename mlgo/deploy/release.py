@@ -20,8 +20,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from mlgo.base.checked import checked_record, read_record, record_text
-from mlgo.base.files import file_sha256, json_text, read_input, write_bytes
+from mlgo.base.files import checked_record, file_sha256, json_text, read_input, read_record, record_text, write_bytes
 from mlgo.base.names import PolicyName
 from mlgo.deploy import installed
 from mlgo.errors import ArtifactError, ConfigError, PolicyError

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from mlgo.base.checked import read_record, write_record
+from mlgo.base.files import read_record, write_record
 from mlgo.base.registry import Kind
 from mlgo.base.scratch import experiment_origin, shared_folder
 from mlgo.errors import ArtifactError

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from mlgo.base.checked import read_record
-from mlgo.base.files import write_text
+from mlgo.base.files import read_record, write_text
 from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError
 

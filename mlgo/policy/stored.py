@@ -11,8 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mlgo.base.checked import read_record, write_record
-from mlgo.base.files import file_sha256, read_array, read_input, write_bytes
+from mlgo.base.files import file_sha256, read_array, read_input, read_record, write_bytes, write_record
 from mlgo.base.names import LANGUAGES
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from mlgo.base.checked import read_record
 from mlgo.base.config import judged_split
+from mlgo.base.files import read_record
 from mlgo.base.seeding import sample
 from mlgo.compare.inference import Bootstrap, Gain, Verdict
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims

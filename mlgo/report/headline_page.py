@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
-from mlgo.base.checked import read_record
 from mlgo.base.config import judged_split, read_settings
+from mlgo.base.files import read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
 from mlgo.compare.inference import DEFAULT, Bootstrap, Tally

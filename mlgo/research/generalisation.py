@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import GENERALISATION, Row, read_provenance, read_table
-from mlgo.base.checked import read_record
 from mlgo.base.config import EvaluateConfig, judged_split
+from mlgo.base.files import read_record
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
 from mlgo.compare.inference import Bootstrap, compare_scores
 from mlgo.compare.modules import with_contenders

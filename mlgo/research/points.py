@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, read_table
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.base.names import PolicyName
 from mlgo.base.registry import Kind
 from mlgo.compare.inference import Bootstrap, Comparison

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
-from mlgo.base.checked import read_record
 from mlgo.base.config import Settings, load_config, read_settings
-from mlgo.base.files import read_array
+from mlgo.base.files import read_array, read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
 from mlgo.compare.inference import Bootstrap, Comparison

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.checked import read_record
 from mlgo.base.config import PruningConfig, RangeConfig
+from mlgo.base.files import read_record
 from mlgo.base.seeding import generator
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.trainings import read_curves

@@ -11,8 +11,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.checked import read_record
 from mlgo.base.config import Settings, SweepConfig
+from mlgo.base.files import read_record
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve

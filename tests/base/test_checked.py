@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 import mlgo.base.artifacts as artifacts
 from mlgo.base.artifacts import TableWriter, provenance, read_provenance, read_table, table_rows, write_table
-from mlgo.base.checked import read_record, record_text, write_record
-from mlgo.base.files import write_json
+from mlgo.base.files import read_record, record_text, write_json, write_record
 from mlgo.errors import MlgoError
 from mlgo.jit.cache import CompileCache
 from mlgo.jit.outcome import Failed

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.errors import PolicyError
 from mlgo.policy.stored import FAILURE, load_policy
 

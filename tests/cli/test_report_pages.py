@@ -8,9 +8,8 @@ from functools import partial
 import pytest
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
-from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import load_config
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import read_record, write_json, write_record, write_text
 from mlgo.compare.units import unit_rows
 from mlgo.report.choices import choice_comparisons
 from tests.compare.conftest import shipped_rows

@@ -20,8 +20,7 @@ from mlgo.base.artifacts import (
     trace_schema,
     write_rows,
 )
-from mlgo.base.checked import write_record
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import write_json, write_record, write_text
 from mlgo.compare.programs import Programs, read_programs
 from mlgo.objects.remarks import SpillCosts
 from mlgo.policy.features import Normalisation

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlgo.base.checked import read_record, write_record
+from mlgo.base.files import read_record, write_record
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.jit.policy import ChoicePolicy, load_choice_policy, play, save_choice_policy
 from mlgo.jit.state import Choice

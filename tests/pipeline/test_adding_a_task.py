@@ -6,7 +6,7 @@ import json
 import pytest
 
 from mlgo.base.artifacts import RESULTS, SCORES, read_table
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.deploy.export import FORMS
 from tests.pipeline.conftest import ROOT, Checkout
 from tests.pipeline.guide import follow, read_steps

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
-from mlgo.base.checked import read_record, write_record
+from mlgo.base.files import read_record, write_record
 from mlgo.policy.stored import save_policy
 from tests.pipeline.conftest import OTHER, STARTED, Checkout, contents
 

@@ -7,9 +7,8 @@ import pytest
 import yaml
 
 from mlgo.base.artifacts import GENERALISATION, read_provenance, read_table
-from mlgo.base.checked import read_record, write_record
 from mlgo.base.config import load_config
-from mlgo.base.files import read_json, write_json
+from mlgo.base.files import read_json, read_record, write_json, write_record
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.toolchain import find_toolchain
 from tests.conftest import FLAGS, SAMPLE

@@ -18,7 +18,7 @@ from mlgo.base.artifacts import (
     trace_schema,
     write_rows,
 )
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from tests.conftest import REPOSITORY
 
 SPLITS = {"learnt": "train", "checked": "validation", "judged": "test"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.deploy.export import FORMS
 from mlgo.errors import ToolchainError
 from mlgo.evaluate.baseline import function_costs

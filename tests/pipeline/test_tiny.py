@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.checked import read_record
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, read_record
 from mlgo.deploy.export import FORMS
 from mlgo.learn.cost import read_cost
 from tests.conftest import wait_for

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy, save_policy
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.base.checked import read_record
-from mlgo.base.files import write_json
+from mlgo.base.files import read_record, write_json
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import Binary

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.base.artifacts import FAILURES, PROGRAMS, write_rows
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from tests.compare.conftest import make_world, shipped_rows
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_report.py"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlgo.base.checked import read_record
+from mlgo.base.files import read_record
 from tests.conftest import REPOSITORY
 from tests.report.test_make_report import made, spread
 

@@ -32,31 +32,33 @@ void warn(const char *Reason) {
   fprintf(stderr, "mlgo cc: warning: %s; compiled without the policy\n", Reason);
 }
 
-// A file that the driver was made from has not changed since.
-bool isUnchanged(const settings::File &One) {
-  struct stat State;
+// Changes with a file: a hash of its content or, of a large one, of what changes with that. `drivers.py` has the same.
+unsigned long long hashOf(const char *Path) {
   Hash Found;
-  if (stat(One.Path, &State) != 0 || State.st_size != One.Size)
-    return false;
-  if (One.IsLarge) {
-    const long long Numbers[] = {static_cast<long long>(State.st_ino), State.st_mtim.tv_sec, State.st_mtim.tv_nsec,
-                                 State.st_ctim.tv_sec, State.st_ctim.tv_nsec};
+  struct stat State;
+  if (stat(Path, &State) != 0)
+    return 0;
+  if (!S_ISREG(State.st_mode) || State.st_size > settings::MaxRead) {
+    const long long Numbers[] = {State.st_size,         static_cast<long long>(State.st_ino),
+                                 State.st_mtim.tv_sec,  State.st_mtim.tv_nsec,
+                                 State.st_ctim.tv_sec,  State.st_ctim.tv_nsec};
     Found.add(Numbers, sizeof Numbers);
-    return Found.State == One.Hash;
+    return Found.State;
   }
   char Bytes[1 << 16];
-  ssize_t Count = -1;
-  const int File = S_ISREG(State.st_mode) ? open(One.Path, O_RDONLY | O_CLOEXEC) : -1;
+  ssize_t Count;
+  const int File = open(Path, O_RDONLY | O_CLOEXEC);
   while (File >= 0 && (Count = read(File, Bytes, sizeof Bytes)) > 0)
     Found.add(Bytes, Count);
   if (File >= 0)
     close(File);
-  return Count == 0 && Found.State == One.Hash;
+  return Found.State;
 }
 
+// What the driver was made from has not changed since.
 bool isCurrent() {
   for (const settings::File &One : settings::MadeFrom)
-    if (!isUnchanged(One))
+    if (hashOf(One.Path) != One.Hash)
       return false;
   return true;
 }

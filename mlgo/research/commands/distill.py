@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import provenance, read_provenance, read_table
-from mlgo.base.checked import write_record
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, write_record
 from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output
 from mlgo.base.scratch import scratch_directory

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import column_type, trace_schema
-from mlgo.base.checked import read_record, write_record
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, read_record, write_record
 from mlgo.base.types import TensorSpec
 from mlgo.deploy.drivers import DriverChoice, default_policy, make_driver
 from mlgo.deploy.import_model import (

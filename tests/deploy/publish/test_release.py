@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mlgo.base.checked import checked_record, read_record, write_record
+from mlgo.base.files import checked_record, read_record, write_record
 from mlgo.deploy.release import (
     FORMATS,
     check_archive,
