@@ -27,7 +27,7 @@ MAX_FILE_BYTES = 1 << 37
 _MAX_INPUT_BYTES = 1 << 31
 _MAX_ARRAY_BYTES = 1 << 30
 _MAX_DEPTH, _MAX_VALUES = 100, 1 << 24
-_MAX_PATH, _MAX_NAME = 3072, 240
+_MAX_PATH, _MAX_NAME, _MAX_PARTS = 3072, 240, 200
 """Bytes of a foreign path and of its parts: less than a file system takes, as temporary files have longer names."""
 _HASH, _SHA256 = "sha256", re.compile("[0-9a-f]{64}")
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
@@ -352,7 +352,8 @@ def relative(name: str, what: str = "name") -> str:
     """
     parts = name.split("/")
     try:
-        fits = len(os.fsencode(name)) <= _MAX_PATH and max(len(os.fsencode(part)) for part in parts) <= _MAX_NAME
+        fits = len(os.fsencode(name)) <= _MAX_PATH and len(parts) <= _MAX_PARTS
+        fits = fits and max(len(os.fsencode(part)) for part in parts) <= _MAX_NAME
     except UnicodeEncodeError:  # half a character
         fits = False
     if not (fits and name) or "\0" in name or name.startswith("/") or ".." in parts:

@@ -2,11 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
+from zipfile import ZipInfo
 
 from mlgo.base.files import Draft, file_sha256
 from mlgo.errors import PackageError
@@ -71,6 +73,35 @@ def pin_package(name: str, version: str, kind: Literal["sdist", "wheel"]) -> Pac
     if not found:
         raise PackageError(f"the package index gives no sha256 for {unpinned}")
     return replace(unpinned, sha256=found[0])
+
+
+_MAX_MEMBERS, _MAX_UNPACKED = 1 << 16, 1 << 31
+_MAX_HEADER, _HEADERS = 1 << 20, (b"x", b"g", b"X", b"L", b"K")
+_Member = TypeVar("_Member", tarfile.TarInfo, ZipInfo)
+
+
+class TarHeader(tarfile.TarInfo):
+    """A member of a tar archive; `tarfile` reads long names and further headers into memory, so they are bounded."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str | None, errors: str) -> "TarHeader":
+        found = super().frombuf(buf, encoding, errors)  # type: ignore[arg-type]  # which may be None
+        if found.type in _HEADERS and found.size > _MAX_HEADER:
+            raise ValueError(f"a header of {found.size:,} bytes")
+        return found
+
+
+def bounded(
+    members: Iterable[_Member], max_bytes: int = _MAX_UNPACKED, max_members: int = _MAX_MEMBERS
+) -> Iterator[_Member]:
+    """Members of an archive, as long as they are not too many nor too large together; else `ValueError`."""
+    num_bytes = 0
+    for number, member in enumerate(members):
+        size = member.file_size if isinstance(member, ZipInfo) else member.size
+        num_bytes += size
+        if size < 0 or number >= max_members or num_bytes > max_bytes:
+            raise ValueError(f"more than {max_members:,} files, or more than {max_bytes:,} bytes")
+        yield member
 
 
 @contextmanager

@@ -1,11 +1,9 @@
 """One project: from its recipe to its sources, rows with bitcode, and its linked files."""
 
 import errno
-import lzma
 import shutil
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +11,15 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
-from mlgo.base.files import joined
-from mlgo.base.packages import Package, fetch_package
+from mlgo.base.files import joined, open_input
+from mlgo.base.packages import Package, TarHeader, bounded, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.base.threads import in_threads
 from mlgo.corpus.functions import hash_functions
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generated_files
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
-from mlgo.errors import ArtifactError, CompileError, CorpusError
+from mlgo.errors import CompileError, CorpusError
 from mlgo.host.frontend import FrontEnd
 
 
@@ -142,28 +140,19 @@ def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a source distribution and return the single folder in it."""
     try:
         if archive.name.endswith(".zip"):
-            with zipfile.ZipFile(archive) as zipped:
-                zipped.extractall(folder)
+            with open_input(archive) as file, zipfile.ZipFile(file) as zipped:
+                zipped.extractall(folder, list(bounded(zipped.infolist())))
         else:
-            with tarfile.open(archive) as tar:
-                for member in tar:
+            with open_input(archive) as file, tarfile.open(fileobj=file, tarinfo=TarHeader) as tar:
+                for member in bounded(tar):
                     path = joined(folder, member.name)
-                    if member.islnk():
-                        joined(folder, member.linkname)
+                    if member.islnk() and not joined(folder, member.linkname).exists():
+                        raise ValueError(f"{member.name} is a link to what is not there")
                     if hasattr(tarfile, "data_filter"):
                         tar.extract(member, folder, filter="data")
                     else:  # Python 3.11.0 to 3.11.3
                         _extract(tar, member, path)
-    except (
-        ArtifactError,
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        EOFError,
-        OSError,
-        ValueError,
-    ) as error:
+    except Exception as error:  # of damaged bytes these modules raise what they like, there is no list
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not the archive's fault
         raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error

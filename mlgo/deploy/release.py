@@ -20,8 +20,18 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from mlgo.base.files import checked_record, file_sha256, json_text, read_input, read_record, record_text, write_bytes
+from mlgo.base.files import (
+    checked_record,
+    file_sha256,
+    json_text,
+    open_input,
+    read_input,
+    read_record,
+    record_text,
+    write_bytes,
+)
 from mlgo.base.names import PolicyName
+from mlgo.base.packages import TarHeader, bounded
 from mlgo.deploy import installed
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.policy.policy import Policy
@@ -164,7 +174,7 @@ _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 _MODE = 0o644
 _ZSTD_LEVEL = 19
-_MAX_BYTES = 1 << 30
+_MAX_BYTES, _MAX_FILES = 1 << 30, 1 << 14
 """Content above which an archive is not read."""
 
 
@@ -203,15 +213,16 @@ def read_archive(path: Path) -> dict[str, bytes]:
     """Content by path of all files in an archive."""
     form, found = format_of(path), dict[str, bytes]()
     try:
-        if form == ".zip":
-            with zipfile.ZipFile(path) as folded:
-                for info in folded.infolist():
-                    _add(found, info.filename, info.file_size, None if info.is_dir() else folded.open(info))
-        else:
-            kind = {".tar.zst": "zstd", ".tar.gz": "gzip"}[form]
-            with pa.input_stream(path, compression=kind) as stream, tarfile.open(fileobj=stream, mode="r|") as archive:
-                for member in archive:
-                    _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
+        with open_input(path, _MAX_BYTES) as file:
+            if form == ".zip":
+                with zipfile.ZipFile(file) as folded:
+                    for info in list(bounded(folded.infolist(), _MAX_BYTES, _MAX_FILES)):
+                        _add(found, info.filename, info.file_size, None if info.is_dir() else folded.open(info))
+            else:
+                stream = pa.input_stream(file, compression={".tar.zst": "zstd", ".tar.gz": "gzip"}[form])
+                with stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=TarHeader) as archive:
+                    for member in bounded(archive, _MAX_BYTES, _MAX_FILES):
+                        _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
     except Exception as error:  # of damaged bytes these modules raise what they like, there is no list
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
         raise ArtifactError(f"cannot read {path}: {reason}; publish it again") from error
@@ -261,12 +272,10 @@ FORMATS: dict[str, Callable[[Mapping[str, bytes]], bytes]] = {
 
 
 def _add(found: dict[str, bytes], name: str, size: int, file: IO[bytes] | None) -> None:
-    """Read a member; refuse links, folders, paths that lead elsewhere, one name twice, floods of bytes."""
+    """Read a member; refuse links, folders, paths that lead elsewhere, one name twice."""
     path = PurePosixPath(name)
     if file is None or name in found or path.is_absolute() or ".." in path.parts or len(path.parts) < 2:
         raise ValueError(f"{name} is no file of a release")
-    if size + sum(map(len, found.values())) > _MAX_BYTES:
-        raise ValueError(f"more than {_MAX_BYTES} bytes")
     found[name] = file.read(size)
     if len(found[name]) != size:
         raise ValueError("it ends early")

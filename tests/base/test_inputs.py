@@ -1,15 +1,20 @@
 """What comes from outside: files that are none, names that are none, text that steers a terminal, bombs."""
 
+import gzip
 import os
 import socket
 import subprocess
 import sys
+import tarfile
+import zipfile
 
 import pytest
 
 from mlgo.base.config import read_yaml
 from mlgo.base.files import file_sha256, open_input, parse_json, read_array, read_input, read_json, shown, write_text
-from mlgo.errors import ArtifactError, ConfigError
+from mlgo.corpus.build import unpack
+from mlgo.deploy.release import check_archive
+from mlgo.errors import ArtifactError, ConfigError, CorpusError
 
 
 @pytest.fixture(params=["fifo", "device", "folder", "socket", "dangling", "loop", "long", "half"])
@@ -96,6 +101,55 @@ def test_aliases_of_honest_yaml(tmp_path):
 def test_text_of_others_stays_on_its_line():
     assert shown("a\nb\x1b[2J\r\u202ec\udcff") == "a\\nb\\x1b[2J\\r\\u202ec\\udcff"
     assert shown("a\nbä 漢", "\n") == "a\nbä 漢"
+
+
+def tarred(tmp_path, *headers):
+    """An archive of headers without content."""
+    (tmp_path / "x.tar.gz").write_bytes(gzip.compress(b"".join(headers) + bytes(1024)))
+    return tmp_path / "x.tar.gz"
+
+
+def header(name, size=0, kind=b"0", target=""):
+    member = tarfile.TarInfo(name)
+    member.size, member.type, member.linkname = size, kind, target
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("headers", "message"),
+    [
+        ([header("x", 3 << 30, b"x")], "a header of"),
+        ([header("x", 3 << 30, b"L")], "a header of"),
+        ([header("p/x", 1 << 40)], "more than"),
+        ([header("p/x", kind=b"1", target="p/y")] * 2, "link to what is not there|is no file of a release"),
+        ([header("x", kind=b"g")] * 2_000 + [header("p/x")], "recursion"),
+        ([header("p/" + "a/" * 1_400)], "is none that a file system takes|has no card"),
+    ],
+)
+def test_archives_that_would_not_end(tmp_path, headers, message):
+    path = tarred(tmp_path, *headers)
+    with pytest.raises(CorpusError, match=message):
+        unpack(path, tmp_path / "unpacked")
+    with pytest.raises(ArtifactError, match=message):
+        check_archive(path)
+
+
+@pytest.mark.parametrize("name", ["x.tar.gz", "x.zip"])
+def test_an_archive_that_is_no_file(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(CorpusError, match="no regular file"):
+        unpack(tmp_path / name, tmp_path / "unpacked")
+    with pytest.raises(ArtifactError, match="no regular file"):
+        check_archive(tmp_path / name)
+
+
+def test_an_archive_of_many_files(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        for number in range(1 << 14):
+            archive.writestr(f"p/{number}", "")
+        archive.writestr("p/x", "")
+    with pytest.raises(ArtifactError, match="more than 16,384 files"):
+        check_archive(tmp_path / "x.zip")
 
 
 _PROGRAM = "from mlgo.cli.program import run_program\n"
