@@ -1,9 +1,11 @@
 """A Ray cluster: one that is there, or one started here for as long as somebody uses it."""
 
 import contextlib
+import ipaddress
 import os
 import platform
 import queue
+import secrets
 import shutil
 import signal
 import socket
@@ -18,8 +20,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlgo.base.files import content_hash, file_sha256
+from mlgo.base.files import content_hash, file_sha256, place
 from mlgo.errors import WorkerError
+from mlgo.host.process import Child
 
 LOCAL_INSTEAD = "or set workers.kind: local to use the processes of this machine"
 """End of every message about a cluster that cannot be had."""
@@ -28,6 +31,20 @@ _CONNECT_TIMEOUT_S = 10.0
 _HEAD_ASKED_S = 5.0
 _HEAD_GONE_S = 30.0
 """Without its head, Ray's core ends the driver's process after 60 s."""
+
+_MODE = "RAY_AUTH_MODE"
+_REFUSED = 3
+# Asks who is in the cluster, without a token.
+_STRANGER = f"""
+import sys
+from ray._raylet import GcsClient
+from ray.exceptions import AuthenticationError
+try:
+    GcsClient(address=sys.argv[1]).get_all_node_info(timeout={_CONNECT_TIMEOUT_S})
+except AuthenticationError:
+    sys.exit({_REFUSED})
+"""
+_STRANGER_ASKS_S = 60.0
 
 _PACKAGE = Path(__file__).parent.parent
 _connections = 0
@@ -63,6 +80,7 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
             except OSError as error:
                 start = "start one with ray start --head"
                 raise WorkerError(f"no Ray cluster at {address}: {error}; {start}, {LOCAL_INSTEAD}") from error
+        _authenticate(ray, address)
         options: dict[str, Any] = {"address": address}
         if not address:  # Ray's own default would be a cluster that somebody else has started on this machine
             options = {"address": "local", "include_dashboard": False, **local}
@@ -83,10 +101,15 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
             )
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, at_sigterm)  # Ray's would end the process with another status
+        except ray.exceptions.AuthenticationError as error:
+            raise WorkerError(
+                f"the Ray cluster asks for another token; copy ~/.ray/auth_token of its head to here, {LOCAL_INSTEAD}"
+            ) from error
         except ConnectionError as error:
             where = "on this machine" if address == "auto" else f"at {address}"
             raise WorkerError(
-                f"no Ray cluster {where}: {first_line(error)}; see ray status, {LOCAL_INSTEAD}"
+                f"no Ray cluster {where}: {first_line(error)}; see ray status, "
+                f"copy its ~/.ray/auth_token, {LOCAL_INSTEAD}"
             ) from error
         except (RuntimeError, ValueError, OSError) as error:
             raise WorkerError(f"cannot join the Ray cluster: {first_line(error)}; {LOCAL_INSTEAD}") from error
@@ -94,6 +117,47 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
         _connections = 0
     _connections += 1
     return ray
+
+
+def _authenticate(ray: ModuleType, address: str) -> None:
+    """Show a token to the cluster; refuse one that is open to a network, as whoever is in it could run code here.
+
+    ``RAY_AUTH_MODE=disabled`` of the user says that nobody else is in that network.
+    """
+    if os.environ.get(_MODE, "token").lower() == "disabled":
+        return
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or Path.home() / ".ray" / "auth_token")
+    if not address:  # Ray makes a token for it, which all users of this machine could read
+        with contextlib.suppress(OSError):
+            place(token, secrets.token_hex(32).encode(), 0o600)
+            token.chmod(0o600)
+        return
+    if address == "auto":
+        with contextlib.suppress(ConnectionError):  # there is none, as joining it will say
+            address = ray._private.services.canonicalize_bootstrap_address_or_die(address)
+    is_loopback = _is_loopback(address)
+    if not is_loopback or token.exists() or "RAY_AUTH_TOKEN" in os.environ:
+        os.environ[_MODE] = "token"
+        ray._raylet.Config.initialize("")  # it has read the variable when it was imported
+    if is_loopback or address == "auto":
+        return
+    stranger = Child([sys.executable, "-c", _STRANGER, address], env=os.environ | {_MODE: "disabled"})
+    run = stranger.finish(_STRANGER_ASKS_S)
+    if run.returncode == 0:
+        raise WorkerError(
+            f"the Ray cluster at {address} lets in whoever reaches it, and they could run code here; start all of it "
+            f"with {_MODE}=token, or set {_MODE}=disabled if nobody else is in its network, {LOCAL_INSTEAD}"
+        )
+    if run.returncode != _REFUSED:
+        reason = (run.stderr.strip().splitlines() or ["no answer"])[-1][:300]
+        raise WorkerError(f"no Ray cluster at {address}: {reason}; see ray status, {LOCAL_INSTEAD}")
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _touch(address: str, timeout_s: float) -> None:

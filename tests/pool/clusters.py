@@ -128,8 +128,8 @@ class GrowingCluster:
 
     def __init__(self, folder: Path, max_nodes: int, idle_s: float) -> None:
         self._folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
-        ip = _ip_address()
-        port = _free_port(ip)
+        ip = ip_address()
+        port = free_port(ip)
         self.address = f"{ip}:{port}"
         resources = {"CPU": 1, "object_store_memory": 100_000_000}
         nothing_to_do = ("cluster_synced_files", "initialization_commands", "setup_commands", "head_setup_commands",
@@ -234,13 +234,13 @@ def wait_for_cpus(address: str, count: float, log: Path | None = None) -> None:
     raise AssertionError(f"{found} CPUs, not {count}: {log.read_text() if log else ''}")
 
 
-def _ip_address() -> str:
+def ip_address() -> str:
     from ray.util import get_node_ip_address
 
     return get_node_ip_address()
 
 
-def _free_port(ip: str) -> int:
+def free_port(ip: str) -> int:
     with socket.socket() as one:
         one.bind((ip, 0))
         return one.getsockname()[1]

@@ -2,9 +2,11 @@
 
 import os
 import pickle
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,11 +16,19 @@ import pytest
 
 from mlgo.errors import WorkerCrashed, WorkerError
 from mlgo.pool import Pool, open_pool
-from mlgo.pool.cluster import Inbox, check_versions, connect, disconnect, versions
+from mlgo.pool.cluster import Inbox, check_versions, connect, disconnect, is_listening, versions
 from mlgo.pool.local import WorkerEnvironment
 from mlgo.pool.nesting import PROTOCOL, NestingWorker
 from tests.conftest import REPOSITORY, WITHIN_S, wait_for
-from tests.pool.clusters import TestCluster, needs_namespaces, needs_ray, workers_on
+from tests.pool.clusters import (
+    TestCluster,
+    free_port,
+    ip_address,
+    needs_namespaces,
+    needs_ray,
+    ray_process,
+    workers_on,
+)
 from tests.pool.handlers import make_dying_once, make_failing, make_misbehaving, make_reader, make_square
 
 pytestmark = [needs_ray, pytest.mark.timeout(600)]
@@ -203,6 +213,63 @@ def test_no_cluster_is_said(code, begins, ends, tmp_path):
     run = _in_a_process(code, RAY_TMPDIR=str(tmp_path))
     assert run.startswith(begins)
     assert run.endswith(ends)
+
+
+JOINS = """
+import sys
+import tempfile
+from mlgo.errors import WorkerError
+from mlgo.pool.cluster import connect, disconnect
+try:
+    connect(sys.argv[1], "shared")
+    disconnect()
+    print("joined")
+except WorkerError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("head", "ip", "driver", "token", "says"),
+    [
+        ("disabled", None, None, None, "lets in whoever reaches it"),
+        ("disabled", None, "disabled", None, "joined"),
+        ("disabled", "127.0.0.1", None, None, "joined"),
+        ("token", None, None, "a" * 64, "joined"),
+        ("token", None, None, "b" * 64, "auth_token"),
+        ("token", None, None, None, "auth_token"),
+    ],
+)
+def test_only_a_cluster_that_is_closed_is_joined(head, ip, driver, token, says, tmp_path):
+    temporary = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    at = ip or ip_address()
+    port = free_port(at)
+    options = ["--head", f"--node-ip-address={at}", f"--port={port}", "--num-cpus=1", "--include-dashboard=false"]
+    common = {name: text for name, text in os.environ.items() if not name.startswith("RAY_AUTH")}
+    environment = {"RAY_TMPDIR": temporary, "RAY_AUTH_MODE": head, "RAY_AUTH_TOKEN": "a" * 64}
+    home = {"HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
+    home |= {"RAY_AUTH_MODE": driver} if driver else {}
+    home |= {"RAY_AUTH_TOKEN": token} if token else {}
+    try:
+        with ray_process(options, tmp_path / "log", environment):
+            wait_for(lambda: is_listening(f"{at}:{port}"), 60.0)
+            command = [sys.executable, "-c", JOINS, f"{at}:{port}"]
+            run = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=True, env=common | home)
+        assert says in run.stdout
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@pytest.mark.slow
+def test_the_token_of_a_cluster_that_is_started_here_is_for_its_user_alone(tmp_path):
+    common = {name: text for name, text in os.environ.items() if not name.startswith("RAY_AUTH")}
+    environment = common | {"HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY), "RAY_TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", JOINS, ""]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=True, env=environment)
+    assert run.stdout == "joined\n"
+    assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
 
 
 def _in_a_process(code: str, **environment: str) -> str:
