@@ -519,6 +519,12 @@ def parse_config(values: Any, source: str = "configuration") -> Config:
     return config
 
 
+def changed_settings(settings: CompileConfig, foreign: Mapping[str, Any], source: str) -> CompileConfig:
+    """Settings of compiles with the level and the size stop of a policy or a tree; ConfigError where they are none."""
+    changes = {name: foreign[name] for name in ("optimization", "size_stop_factor") if name in foreign}
+    return parse_section(CompileConfig, settings.model_dump() | changes, source)
+
+
 def parse_section(section: type[SectionType], values: Any, source: str = "") -> SectionType:
     """Validate one section.
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mlgo.base.artifacts import provenance, write_table
-from mlgo.base.config import Config
+from mlgo.base.config import Config, changed_settings
 from mlgo.base.registry import PROBLEMS
 from mlgo.base.seeding import sample
 from mlgo.cli.compile_module import add_episode_options, run_episode
@@ -158,9 +158,7 @@ def _compile_again(
     """Give known answers to the compiler again; say what differs, nothing if all agrees."""
     trees = store.load(sha256)
     assert trees is not None
-    settings = config.compile.model_copy(
-        update={"optimization": store.key.optimization, "size_stop_factor": store.key.size_stop_factor}
-    )
+    settings = changed_settings(config.compile, asdict(store.key), f"the key of {store.key.folder}")
     known = [next(itertools.islice(tree.compiles(), index % len(tree.leaves), None)) for tree in trees.by_context]
     path = trees.path_of(known)
     advisor = RecordedAdvisor(b"".join(one.answers for one in path.contexts))

@@ -29,7 +29,7 @@ from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import NOTHING_LEFT, LinkedFile, await_linker, link_arguments, link_command
-from mlgo.host.module_file import RunnableProgram, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import BITCODE, RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
@@ -67,6 +67,10 @@ def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
         sources = {row["module"]: row for row in rows if not row["skip_reason"]}
         paths = {name: folder / f"{number}.bc" for number, name in enumerate(sources)}
         for name, path in paths.items():
+            if (
+                bitcode_of(sources[name]["bitcode"])[:4] != BITCODE
+            ):  # a linker takes a text for a script that names further files
+                raise CorpusError(f"{sources[name]['project']}: {name} is no bitcode; capture the project again")
             path.write_bytes(sources[name]["bitcode"])
         yield Sources(sources, paths)
 

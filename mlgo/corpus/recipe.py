@@ -6,7 +6,7 @@ import sysconfig
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from mlgo.base.config import Section, parse_section, read_yaml
 from mlgo.base.files import joined, relative
@@ -35,14 +35,6 @@ class _RecipePart(Section, BaseModel):
     """Checked as sections of the configuration are, except that types are converted: a define of ``true`` is 1."""
 
     model_config = ConfigDict(strict=False)
-
-
-def _allowed(options: list[str]) -> list[str]:
-    try:
-        check_options(options)
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-    return options
 
 
 class GeneratedFile(_RecipePart):
@@ -76,8 +68,16 @@ class SourceGroup(_RecipePart):
     """The sources need Python's headers, those of the Python that runs this; the modules depend on its version."""
     defines: dict[str, str | int | None] = {}
     """Macros for ``-D``; null defines without a value."""
-    flags: Annotated[list[str], AfterValidator(_allowed)] = []
+    flags: list[str] = []
     """Further options, of the kinds that `check_options` allows."""
+
+    @model_validator(mode="after")
+    def _check_options(self) -> "SourceGroup":
+        try:
+            check_options(self.arguments())
+        except ConfigError as error:
+            raise ValueError(str(error)) from error
+        return self
 
     def arguments(self) -> list[str]:
         """Front-end options of this unit."""

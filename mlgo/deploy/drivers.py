@@ -25,7 +25,7 @@ import pyarrow as pa
 import mlgo
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
-from mlgo.base.config import DEFAULT_COMPILE, CompileConfig
+from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, changed_settings
 from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, text_templates, write_sources
@@ -168,10 +168,9 @@ def options_header() -> str:
 
 
 def trained_settings(policy: Policy) -> CompileConfig:
-    """Compile settings of a policy's training, as far as they change what is compiled."""
+    """Compile settings of a policy's training, as far as they change what is compiled; ConfigError if they are none."""
     trained = policy.origin.get("compile", {})
-    changes = {name: trained[name] for name in ("optimization", "size_stop_factor") if name in trained}
-    return DEFAULT_COMPILE.model_copy(update=changes)
+    return changed_settings(DEFAULT_COMPILE, trained, "provenance of the policy")
 
 
 def _hash_of(path: Path) -> int:

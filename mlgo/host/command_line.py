@@ -10,9 +10,11 @@ machine, and code generation. They have the same names in GCC and in clang.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-from mlgo.errors import ConfigError
+from mlgo.errors import CompilerExit, ConfigError
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -82,18 +84,172 @@ LINKER_NAMES = frozenset(
 ).union(option.strip("-") for option in LINK_OPTIONS)
 """Long options of linkers whose value is the next word or stands behind ``=``; one or two dashes begin them."""
 
-_ALONE = words("-ansi -g -nostdinc -nostdinc++ -pedantic -pedantic-errors -pthread -trigraphs -undef -w")
-_KINDS = re.compile(r"-(?:std=|[OW]|g[0-3]$|f|m)")
+SOURCE_LANGUAGES = {
+    **dict.fromkeys((".c", ".i"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".cp", ".CPP", ".C", ".ii"), "c++"),
+    **dict.fromkeys((".s", ".S", ".sx", ".asm"), "assembler"),
+    **dict.fromkeys((".m", ".mi"), "objective-c"),
+    **dict.fromkeys((".mm", ".M", ".mii"), "objective-c++"),
+    **dict.fromkeys((".f", ".F", ".for", ".f90", ".F90", ".f95"), "fortran"),
+    ".cu": "cuda",
+    ".go": "go",
+    ".d": "d",
+    ".adb": "ada",
+}
+"""Languages of sources by suffix, as drivers of GCC and clang have them."""
 
-_LOADING = words(
+_KINDS = {
+    "macro": r"[^\W\d][\s\S]*",
+    "path": r"(?![-@])[^\0]+",
+    "target": r"\w[\w.+-]*",
+    "standard": r"\w[\w+:]*",
+    "level": r"-O(?:[0-3sgz]|fast)?",
+    "name": r"\w[\w.,:+-]*",
+    "symbol": r"[^\W\d][\w.$]*",
+    "number": r"\d+",
+    "map": r"(?!@)[^=\0]*=[^\0]*",
+}
+"""What a value of each kind looks like. None begins as an option does, or with the ``@`` of a file of options: drivers
+hand the values of many options to clang's own front end as words of their own, and it opens such files, too."""
+
+_WITH_KIND = {
+    **dict.fromkeys(("-D", "-U"), "macro"),
+    **dict.fromkeys(("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros"), "path"),
+    "-std=": "standard",
+    **dict.fromkeys(("-ffile-prefix-map=", "-fmacro-prefix-map=", "-fdebug-prefix-map="), "map"),
+    **dict.fromkeys(("-ftrapv-handler=", "-fconstant-string-class=", "-ftrap-function="), "symbol"),
+    **dict.fromkeys(
+        words(
+            """
+    -fabi-version= -falign-functions= -falign-jumps= -falign-labels= -falign-loops= -fbracket-depth=
+    -fcaret-diagnostics-max-lines= -fconstexpr-backtrace-limit= -fconstexpr-cache-depth= -fconstexpr-depth=
+    -fconstexpr-loop-limit= -fconstexpr-ops-limit= -fconstexpr-steps= -ferror-limit= -finline-limit=
+    -finline-max-stacksize= -flifetime-dse= -fmacro-backtrace-limit= -fmax-errors= -fmax-type-align= -fmessage-length=
+    -fnew-alignment= -foperator-arrow-depth= -fpack-struct= -fspell-checking-limit= -fstrict-flex-arrays=
+    -fstack-limit-register= -ftabstop= -ftemplate-backtrace-limit= -ftemplate-depth= -ftrack-macro-expansion=
+    -ftree-parallelize-loops= -mbranch-cost= -mincoming-stack-boundary= -mlarge-data-threshold= -mmax-vector-width=
+    -mpreferred-stack-boundary= -mregparm= -msmall-data-limit= -mstack-alignment= -mstack-probe-size= -mtls-size="""
+        ),
+        "number",
+    ),
+    **dict.fromkeys(
+        words(
+            """
+    -faligned-new= -fasynchronous-unwind-tables= -fbasic-block-sections= -fc++-abi= -fc++-static-destructors=
+    -fcf-protection= -fclang-abi-compat= -fcomplex-arithmetic= -fdenormal-fp-math= -fdenormal-fp-math-f32=
+    -fdiagnostics-color= -femit-dwarf-unwind= -femit-struct-debug-detailed= -fexcess-precision= -fexec-charset=
+    -fextend-variable-liveness= -ffp-contract= -ffp-eval-method= -ffp-exception-behavior= -ffp-model= -fgnuc-version=
+    -finput-charset= -finstrument-functions-exclude-function-list= -fira-algorithm= -fira-region=
+    -flax-vector-conversions= -flive-patching= -flto= -fmatrix-memory-layout= -fms-compatibility-version= -fmsc-version=
+    -fno-sanitize-coverage= -fno-sanitize-recover= -fno-sanitize-trap= -fno-sanitize= -fobjc-runtime=
+    -fpatchable-function-entry= -fpermitted-flt-eval-methods= -fprofile-update= -frandom-seed= -frandomize-layout-seed=
+    -freorder-blocks-algorithm= -fsanitize-address-use-after-return= -fsanitize-coverage= -fsanitize-recover=
+    -fsanitize-trap= -fsanitize= -fsimd-cost-model= -fsso-struct= -fstack-check= -fstack-limit-symbol= -fstack-reuse=
+    -fstrong-eval-order= -fswift-async-fp= -ftls-model= -ftrivial-auto-var-init= -funwind-tables= -fveclib=
+    -fvect-cost-model= -fvisibility-global-new-delete= -fvisibility= -fwide-exec-charset= -fzero-call-used-regs=
+    -fwhole-program-vtables= -mabi= -maddress-mode= -malign-branch-boundary= -malign-branch= -malign-data=
+    -malign-functions= -malign-jumps= -malign-loops= -mapx-features= -march= -masm= -mbranch-protection=
+    -mcf-branch-label-scheme= -mcmodel= -mcpu= -mexec-model= -mfloat-abi= -mfpmath= -mfpu= -mframe-chain=
+    -mfunction-return= -mharden-sls= -mindirect-branch= -minstrument-return= -mmacosx-version-min= -mmemcpy-strategy=
+    -mmemset-strategy= -mmove-max= -mprefer-vector-width= -mrecip= -mrvv-vector-bits= -msign-return-address= -msimd=
+    -mstack-protector-guard-offset= -mstack-protector-guard-reg= -mstack-protector-guard-symbol=
+    -mstack-protector-guard= -mstore-max= -mstringop-strategy= -msve-vector-bits= -mtls-dialect= -mtp= -mtune-ctrl=
+    -mtune= -mveclibabi="""
+        ),
+        "name",
+    ),
+}
+"""Kinds of values, by option; options whose value names a file that is read, written or run are missing."""
+
+PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
+"""Beginnings of options that name a profile."""
+
+_OF_BUILD = {
+    **dict.fromkeys(("--target=", "-target"), "target"),
+    **dict.fromkeys(("--sysroot=", "--sysroot", "-isysroot", *PROFILES), "path"),
+}
+"""The same for options that only the compiler of the build itself may take again."""
+
+_WITHOUT_VALUE = re.compile(
+    r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+-]*(?:=[\w.+-]*)?|[fm][\w+.-]+)"
+)
+_RUNS = words(
     """
-    @ -B --prefix -specs --specs -wrapper -iplugindir -fplugin -fpass-plugin -load -Xclang -Xpreprocessor -Xassembler
-    -Xlinker -Xarch -Wp, -Wa, -Wl, -mllvm -cc1 --config -fmodule -fuse-ld -foffload -ccc-"""
+    @ -B --prefix -specs --specs -wrapper -iplugindir -fplugin -fpass-plugin -load -plugin -add-plugin -Xclang
+    -Xpreprocessor -Xassembler -Xlinker -Xarch -Wp, -Wa, -Wl, -mllvm -mmlir -cc1 --config -fmodule -fuse-ld -foffload
+    -ccc-"""
 )
 """Beginnings of what loads or runs other code, or passes anything on to a part of the compiler that can."""
 
-_WRITING = ("-fdump", "-fdbg-cnt", "-fopt-info", "-fsave-optimization", "-foptimization-record", "-ftime-trace")
-_MAPS = ("-ffile-prefix-map=", "-fmacro-prefix-map=", "-fdebug-prefix-map=")
+_WRITES = words(
+    """
+    -fdump -fdbg-cnt -fopt-info -fsave-optimization -foptimization-record -ftime-trace -ftest-coverage -fproc-stat
+    -fstack-usage -fcallgraph-info -fcrash-diagnostics -fcxx-modules -fimplicit-module -fbuiltin-module -fembed-offload
+    -fprofile-note -frecord-gcc -fself-test -fdriver-only -fthinlto-distributor"""
+)
+"""Beginnings of options without a value that make a compiler write further files, or run programs, none the less."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """A compiler option that came from outside: its name, and its value, which is of the kind that the name wants."""
+
+    name: str
+    value: str = ""
+
+    @property
+    def word(self) -> str:
+        """The option as one word of a command line."""
+        return self.name + self.value
+
+    @classmethod
+    def read(cls, arguments: Sequence[str], *, of_build: bool = False) -> "Option":
+        """Read one word, or two where the second is the value of the first; ConfigError for what may not pass.
+
+        Options ``of_build`` may name a machine and files that are read, too.
+        """
+        first = arguments[0]
+        if first.startswith(_RUNS):
+            raise ConfigError(f"compiler option {first} can make the compiler run or load other code; leave it out")
+        kinds = _WITH_KIND | (_OF_BUILD if of_build else {})
+        names = (f"{first.partition('=')[0]}=", *SOURCE_OPTIONS, *_OF_BUILD)
+        name = max((one for one in names if one in kinds and first.startswith(one)), key=len, default="")
+        if not name:
+            if not _WITHOUT_VALUE.fullmatch(first) or first.startswith(_WRITES) or first in WITH_VALUE | WITHOUT_CODE:
+                known = ", ".join((*SOURCE_OPTIONS, "-std=", "-O", "-W", "-f", "-m"))
+                raise ConfigError(f"compiler option {first} is not allowed here; allowed are {known} and the like")
+            return cls(first)
+        value = arguments[1] if len(arguments) > 1 and first == name else first[len(name) :]
+        if not value:
+            raise ConfigError(f"compiler option {first} has no value")
+        return cls(name, checked(kinds[name], value, f"compiler option {name}"))
+
+
+def checked(kind: str, value: str, what: str) -> str:
+    """A value from outside; ConfigError where it does not look like one of its kind, see `_KINDS`."""
+    if re.fullmatch(_KINDS[kind], value) is None:
+        hint = "; a path may begin with ./" if kind == "path" else ""
+        raise ConfigError(f"{what}: {value[:100]} is no value of kind {kind}{hint}")
+    return value
+
+
+def source_word(path: str) -> str:
+    """The name of a source or a module as a word of a command line.
+
+    Raises:
+        CompilerExit: the name of the file begins with ``@``; clang gives it to its own front end as a word of its own,
+            which would open it as a file of options.
+    """
+    if not path or PurePosixPath(path).name.startswith("@"):
+        raise CompilerExit(
+            f"{path or 'a source without a name'}: clang takes names with @ for files of options; rename it"
+        )
+    return f"./{path}" if path.startswith(("-", "@")) else path
+
+
+def language_words(source: str, language: str) -> tuple[str, ...]:
+    """What says the language of a source, ``c`` or ``c++``, to a compiler; nothing where the name alone does."""
+    return () if SOURCE_LANGUAGES.get(PurePosixPath(source).suffix) == language else ("-x", language)
 
 
 def by_option(command: Iterable[str]) -> Iterator[list[str]]:
@@ -109,27 +265,6 @@ def linker_takes_value(word: str) -> bool:
     return word in LINKER_LETTERS or (word.startswith("-") and word.lstrip("-") in LINKER_NAMES)
 
 
-def check_options(arguments: Iterable[str]) -> None:
-    """Refuse options that could make a compiler run or load other code, or write files."""
-    rest = iter(arguments)
-    for argument in rest:
-        if argument.startswith(_LOADING):
-            raise ConfigError(f"compiler option {argument} can make the compiler run or load other code; leave it out")
-        if argument in SOURCE_OPTIONS:
-            value = next(rest, None)
-            if value is None:
-                raise ConfigError(f"compiler option {argument} has no value")
-            if value.startswith(("-", "@")):  # a compiler may take it for an option, and reads @FILE wherever it stands
-                raise ConfigError(f"compiler option {argument}: {value} is no value; a path may begin with ./")
-        elif not _is_known(argument):
-            kinds = ", ".join((*SOURCE_OPTIONS, "-std=", "-O", "-W", "-f", "-m"))
-            raise ConfigError(f"compiler option {argument} is not allowed here; allowed are {kinds} and the like")
-
-
-def _is_known(argument: str) -> bool:
-    if argument.startswith(SOURCE_OPTIONS) or argument in _ALONE:
-        return True
-    if argument.startswith(_WRITING) or not _KINDS.match(argument):
-        return False
-    # The value of no other option of code generation is a path, unless something is read, written or run there.
-    return not (argument.startswith("-f") and "/" in argument and not argument.startswith(_MAPS))
+def check_options(arguments: Iterable[str]) -> list[str]:
+    """Options, each as one word; ConfigError for those that could run or load other code, or write files."""
+    return [Option.read(some).word for some in by_option(arguments)]

@@ -7,9 +7,10 @@ from typing import Literal
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
+from mlgo.base.names import LANGUAGES
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
-from mlgo.host.command_line import check_options, words
+from mlgo.host.command_line import SOURCE_LANGUAGES, check_options, language_words, source_word, words
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.tasks.task import Task
@@ -20,10 +21,6 @@ from mlgo.host.toolchain import Toolchain, zig_environment
 _TO_BITCODE = words(
     "-g0 -w -fno-sanitize=all -fomit-frame-pointer -fno-crash-diagnostics -Xclang -disable-llvm-passes -emit-llvm -c"
 )
-
-
-LANGUAGES = {".c": "c", ".cc": "c++", ".cpp": "c++", ".cxx": "c++"}
-"""Of single sources, by suffix."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +50,21 @@ class FrontEnd:
             root: where the compiler runs.
             language: ``c`` or ``c++``.
             arguments: options of the front end.
-            source: relative to ``root``.
+            source: relative to ``root``; its name decides nothing but what it says of the language.
             output: file for the bitcode.
             profile: option and file. A profile of the front end becomes part of the bitcode here; all others are for
                 its optimization.
 
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
+            ConfigError: an option may not pass.
         """
-        check_options(arguments)
+        options, named = check_options(arguments), [*language_words(source, language), source_word(source)]
         # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
         level = (self.settings.optimization, "-Xclang", self.settings.optimization)
-        command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *arguments]
+        command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *options]
         feedback = [f"{profile[0]}{profile[1].absolute()}"] if profile else []
-        self._run([*command, *feedback, source, "-o", str(output)], root)
+        self._run([*command, *feedback, *named, "-o", str(output)], root)
 
     def finished(self, bitcode: Path) -> bytes:
         """A module as it is kept, made of unoptimized bitcode.
@@ -91,9 +89,11 @@ class FrontEnd:
 
     def module_of(self, path: Path, output: Path) -> Path:
         """The module that a user's file stands for: a source is compiled to ``output``, all else is one already."""
-        if path.suffix not in LANGUAGES:
+        language = SOURCE_LANGUAGES.get(path.suffix, "")
+        if language not in LANGUAGES:
+            source_word(str(path))
             return path
-        self.compile_to_bitcode(Path.cwd(), LANGUAGES[path.suffix], [], str(path.absolute()), output)
+        self.compile_to_bitcode(Path.cwd(), language, [], str(path.absolute()), output)
         write_bytes(output, self.finished(output))
         return output
 

@@ -11,14 +11,15 @@ each one that exports nothing because its symbols are hidden.
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompileTimeout, LinkError
-from mlgo.host.command_line import words
+from mlgo.host.command_line import checked, words
 from mlgo.host.process import Child, without_folders
 from mlgo.objects.elf import read_sections
 from mlgo.objects.symbols import FunctionExtent, function_extents, section_kinds
@@ -56,8 +57,10 @@ def await_linker(linker: Child, timeout_s: float) -> None:
 NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its functions"
 """Why a link gave nothing."""
 
-_OWN = words("--gc-sections --no-gc-sections --icf -O -Bsymbolic --Bsymbolic --exclude-libs --no-eh-frame-hdr")
-"""Beginnings of options of a build's link that change what is linked, and that this linker has, too."""
+_OWN = re.compile(
+    r"--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|--no-eh-frame-hdr"
+)
+"""Options of a build's link that change what is linked, and that this linker has, too."""
 
 _COMPRESSION_LEVEL = 19
 
@@ -163,11 +166,12 @@ def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path) ->
 
     Of an archive a linker takes what is needed. A version script is written to ``folder``.
     """
-    options = [option for option in file.options if option.startswith(_OWN)]
+    options = [option for option in _with_values(file.options) if _OWN.fullmatch(option)]
     if file.kind == "shared":
         options += ["-shared", "--undefined-version"]
     else:
-        options += ["-e", file.entry or "main", *(["--export-dynamic"] if file.export_dynamic else [])]
+        entry = checked("symbol", file.entry, "entry point") if file.entry else "main"
+        options += ["-e", entry, *(["--export-dynamic"] if file.export_dynamic else [])]
     if file.version_script:
         (folder / "exports").write_text(file.version_script)
         options += ["--version-script", str(folder / "exports")]
@@ -175,3 +179,10 @@ def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path) ->
         members = [str(paths[name]) for name in names]
         options += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
     return options
+
+
+def _with_values(options: Sequence[str]) -> Iterator[str]:
+    """Options whose value may be the next word, each as one word."""
+    rest = iter(options)
+    for word in rest:
+        yield f"{word}={next(rest, '')}" if word in ("--icf", "--exclude-libs") else word

@@ -19,8 +19,10 @@ from pathlib import Path
 
 from mlgo.base.files import open_input
 from mlgo.errors import ConfigError, ObjectError
-from mlgo.host.command_line import check_options
+from mlgo.host.command_line import PROFILES, check_options
 
+BITCODE = b"BC\xc0\xde"
+"""How bitcode without a wrapper begins."""
 _HEADER = struct.Struct("<5I")
 _MAGIC = 0x0B17C0DE
 _ANY_PROCESSOR = 0xFFFFFFFF
@@ -30,8 +32,6 @@ _MOST_OPTIONS = 1 << 16
 _MOST_TEXT = struct.Struct("<Q")
 _INDEX = "-fthinlto-index="
 _PROGRAM = "program"
-PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
-"""Beginnings of options that name a profile."""
 MOST_BYTES = 1 << 26
 """Of what belongs to a module."""
 

@@ -104,7 +104,7 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
         ({"files": [{"path": "x.h", "template": "/y"}]}, "relative path inside"),
         (
             {"units": unit(flags=["-pthread", "-fplugin=x"])},
-            r"units\.0\.flags: .*compiler option -fplugin=x can make the compiler",
+            r"units\.0: .*compiler option -fplugin=x can make the compiler",
         ),
         ({"files": [{"path": "x.h"}]}, "exactly one of content, template and copy"),
         ({"files": [{"path": "x.h", "content": "", "copy": "y"}]}, "exactly one of content, template and copy"),

@@ -1,11 +1,21 @@
 """Options with values, and options of compilers that recipes and tables may give, and those that they must not."""
 
+import re
+import shutil
 import subprocess
 
 import pytest
 
-from mlgo.errors import ConfigError
-from mlgo.host.command_line import WITH_VALUE, by_option, check_options, linker_takes_value
+from mlgo.errors import CompilerExit, ConfigError
+from mlgo.host.command_line import (
+    WITH_VALUE,
+    Option,
+    by_option,
+    check_options,
+    language_words,
+    linker_takes_value,
+    source_word,
+)
 
 NOT_OF_CLANG = {"-aux-info", "-dumpbase", "-dumpbase-ext", "-h", "-R", "-imultiarch", "-wrapper", "--specs"}
 """Options of GCC alone."""
@@ -59,6 +69,8 @@ LOADING = """
 -cc1 | -fmodule-mapper=|program | -fuse-ld=./evil | -foffload=x | -DNAME -fplugin=evil"""
 UNKNOWN = """
 -o /etc/passwd | other.c | - | -x c | -save-temps | -MF file | -fdump-tree-all | -fdbg-cnt=pre_insn:0-0
+-fproc-stat-report=file | -fproc-stat-report | -ftest-coverage | -fcallgraph-info | -fprofile-list=file | -fsyntax-only
+-fcrash-diagnostics-dir=x | -fsanitize-ignorelist=x | -fxray-attr-list=x | -fthinlto-index=x | -fdriver-only
 -fprofile-use=/somewhere | -ftime-trace=file | --sysroot=/somewhere | --target=arm-none-eabi | -gsplit-dwarf"""
 
 
@@ -85,3 +97,109 @@ def test_what_is_not_known_is_refused(table, message):
     for arguments in table:
         with pytest.raises(ConfigError, match=message):
             check_options(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["-D@f"], ["-U@f"], ["-I@f"], ["-iquote@f"], ["-isystem@f"], ["-idirafter", "@f"], ["-include@f"]),
+        *(["-imacros", "@f"], ["-march=@f"], ["-mtune=@f"], ["-mfpmath=@f"], ["-ftrapv-handler=@f"], ["-mregparm=@f"]),
+        *(["-fconstant-string-class=@f"], ["-ftabstop=@f"], ["-std=@f"], ["-O@f"], ["-include", ""], ["-D-x"]),
+        *(["-ferror-limit=@f"], ["-fbracket-depth=@f"], ["-fmax-errors=1,@f"], ["-ffile-prefix-map=@f=x"]),
+    ],
+)
+def test_values_are_of_their_kind(arguments):
+    with pytest.raises(ConfigError, match=r"no value|is not allowed here"):
+        check_options(arguments)
+
+
+def test_options_are_written_back_as_one_word():
+    assert check_options(["-I", "a", "-D", "X=@1", "-Wall", "-include", "b"]) == ["-Ia", "-DX=@1", "-Wall", "-includeb"]
+
+
+@pytest.mark.parametrize("words", [["--target=@f"], ["-target", "@f"], ["--sysroot=@f"], ["-isysroot", "@f"]])
+def test_machines_and_system_roots_are_checked_too(words):
+    with pytest.raises(ConfigError, match="no value of kind"):
+        Option.read(words, of_build=True)
+
+
+def test_names_of_sources_are_no_options():
+    assert [source_word(name) for name in ("a.c", "-a.c", "/x/a.c", "@d/a.c")] == [
+        "a.c",
+        "./-a.c",
+        "/x/a.c",
+        "./@d/a.c",
+    ]
+    for name in ("@a.c", "./@a.c", "/x/@a.c", ""):
+        with pytest.raises(CompilerExit, match="files of options"):
+            source_word(name)
+
+
+def test_a_language_is_given_where_the_name_does_not_say_it():
+    named = [("a.c", "c"), ("a.cc", "c++"), ("a.c", "c++"), ("a.inc", "c"), ("a", "c++"), ("a.cpp", "c")]
+    assert [language_words(*one)[1:] for one in named] == [(), (), ("c++",), ("c",), ("c++",), ("c",)]
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory):
+    """A library that makes the file ``canary`` beside it, and a file of options that loads it."""
+    if shutil.which("clang-19") is None:
+        pytest.skip("needs clang-19, which loads plug-ins")
+    folder = tmp_path_factory.mktemp("plugin")
+    canary = folder / "canary"
+    (folder / "plugin.c").write_text(
+        f'#include <fcntl.h>\n__attribute__((constructor)) void ran(void) {{ open("{canary}", O_CREAT, 0600); }}\n'
+    )
+    subprocess.run(["clang-19", "-shared", "-fPIC", "plugin.c", "-o", "plugin.so"], cwd=folder, check=True, timeout=60)
+    (folder / "f").write_text(f"-load {folder}/plugin.so")
+    (folder / "a.c").write_text("int a;")
+    return folder
+
+
+def options_with_values() -> list[str]:
+    """All options of compilers here whose value may be joined to them."""
+    names = {"--target=", "--sysroot=", "-ftrapv-handler=", "-ftabstop=", "-fbracket-depth=", "-D", "-U", "-I", "-O"}
+    for command in ([name, *options] for name, options in HELP.items() if shutil.which(name)):
+        text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+        names |= set(re.findall(r"^ +(--?[A-Za-z][\w+-]*=)", text, re.MULTILINE))
+    return sorted(names)
+
+
+HELP = {"clang-19": ["--help-hidden"], "gcc": ["--help=common", "--help=c", "--help=c++", "--help=target"]}
+
+
+def test_no_option_that_passes_gives_its_value_to_the_front_end_as_a_file_of_options(plugin):
+    (plugin / "canary").unlink(missing_ok=True)
+    command = ["clang-19", "-c", "a.c", "-o", "a.o"]
+    subprocess.run([*command, "-mtune=@f"], cwd=plugin, capture_output=True, check=False, timeout=60)
+    assert (plugin / "canary").exists()  # so that its absence says something
+    (plugin / "canary").unlink()
+    passing = []
+    for name in options_with_values():
+        for value in ("@f", "x,@f", "x=@f"):
+            try:
+                passing += check_options([name + value])
+            except ConfigError:
+                continue
+    for option in passing:
+        subprocess.run([*command, option], cwd=plugin, capture_output=True, check=False, timeout=60)
+    assert not (plugin / "canary").exists()
+    assert {path.name for path in plugin.iterdir()} <= {"a.c", "a.o", "f", "plugin.c", "plugin.so"}
+
+
+def test_no_option_that_passes_writes_a_file(plugin):
+    for name in options_with_values():
+        for value in ("canary", "1", "all"):
+            try:
+                (option,) = check_options([name + value])
+            except ConfigError:
+                continue
+            if value == "canary":
+                subprocess.run(
+                    ["clang-19", "-c", "a.c", "-o", "a.o", option],
+                    cwd=plugin,
+                    capture_output=True,
+                    check=False,
+                    timeout=60,
+                )
+    assert {path.name for path in plugin.iterdir()} <= {"a.c", "a.o", "f", "plugin.c", "plugin.so"}

@@ -10,12 +10,7 @@ from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
 
 options = st.lists(
-    st.from_regex(r"-[fm][a-z-]{1,20}(=[a-z0-9]+)?", fullmatch=True).filter(
-        lambda one: (
-            not one.startswith(("-fmodule", "-fplugin", "-fpass-plugin", "-fdump", "-foffload", "-fuse-ld", "-mllvm"))
-        )
-    ),
-    max_size=6,
+    st.from_regex(r"-(fno|m)-[a-ce-z]{1,20}|-march=[a-z0-9]+|-falign-loops=[0-9]+", fullmatch=True), max_size=6
 )
 
 

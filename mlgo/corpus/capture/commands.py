@@ -8,23 +8,17 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_and_options
-from mlgo.host.command_line import DEPENDENCY_OPTIONS, LINK_OPTIONS, WITHOUT_CODE, by_option, linker_takes_value
-
-SOURCE_LANGUAGES = {
-    **dict.fromkeys((".c", ".i"), "c"),
-    **dict.fromkeys((".cc", ".cpp", ".cxx", ".c++", ".cp", ".CPP", ".C", ".ii"), "c++"),
-    **dict.fromkeys((".s", ".S", ".sx", ".asm"), "assembler"),
-    **dict.fromkeys((".m", ".mi"), "objective-c"),
-    **dict.fromkeys((".mm", ".M", ".mii"), "objective-c++"),
-    **dict.fromkeys((".f", ".F", ".for", ".f90", ".F90", ".f95"), "fortran"),
-    ".cu": "cuda",
-    ".go": "go",
-    ".d": "d",
-    ".adb": "ada",
-}
-"""Languages of sources by suffix, as drivers of GCC and clang have them."""
+from mlgo.host.command_line import (
+    DEPENDENCY_OPTIONS,
+    LINK_OPTIONS,
+    SOURCE_LANGUAGES,
+    WITHOUT_CODE,
+    by_option,
+    linker_takes_value,
+)
 
 _X_LANGUAGES = {"c": "c", "cpp-output": "c", "c++": "c++", "c++-cpp-output": "c++"}
+_OBJECTIVE = {"-ObjC": "objective-c", "-ObjC++": "objective-c++"}
 
 _TOLERATED = re.compile(
     r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
@@ -156,6 +150,7 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Compil
 
 def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
     found, language = _CommandWords(), ""
+    is_cxx = call.tool == "c++" and not _is_zig(call)
     for words in by_option(arguments):
         word, value = words[0], words[-1]
         if word in _NOT_COMPILING:
@@ -168,9 +163,13 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
             found.output = word.partition("=")[2]
         elif word.startswith("-o") and not word.startswith("-object"):
             found.output = word[2:]
-        elif word.startswith("-x"):
-            given = value if word == "-x" else word[2:]
+        elif word.startswith(("-x", "--language")):
+            given = value if len(words) > 1 else word.removeprefix("--language=").removeprefix("-x")
             language = "" if given == "none" else _X_LANGUAGES.get(given, given)
+        elif word in _OBJECTIVE:
+            language = _OBJECTIVE[word]
+        elif word.startswith("--driver-mode="):
+            is_cxx = word.endswith("=g++")
         elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
             continue
         elif word.startswith(("-L", "-l", "-Wl,")) or word in LINK_WORDS or word in LINK_OPTIONS:
@@ -187,9 +186,13 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
             found.files.append(word)
             found.link.append(word)
             if written := language or SOURCE_LANGUAGES.get(Path(word).suffix, ""):
-                is_cxx = call.tool == "c++" and written == "c" and not language
-                found.sources.append((word, "c++" if is_cxx else written))
+                found.sources.append((word, "c++" if is_cxx and written == "c" and not language else written))
     return found
+
+
+def _is_zig(call: ToolInvocation) -> bool:
+    """Whether the compiler is ``zig c++``, which takes C for C, as no other compiler of C++ does."""
+    return re.search(r"(?:^|[/ '])zig'? c\+\+$", call.program) is not None
 
 
 LINK_WORDS = frozenset(

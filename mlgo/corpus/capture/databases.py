@@ -19,9 +19,10 @@ from pydantic import BaseModel, ValidationError
 
 from mlgo.base.files import MAX_TEXT_BYTES, joined, parse_json, read_input, write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
-from mlgo.corpus.capture.commands import SOURCE_LANGUAGES, CompileStep, Step, steps_of
+from mlgo.corpus.capture.commands import CompileStep, Step, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_called
 from mlgo.errors import CorpusError
+from mlgo.host.command_line import SOURCE_LANGUAGES
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
 _BETWEEN = ("&&", ";", "||", "|")
@@ -145,7 +146,9 @@ def _entry_steps(path: Path, number: int, entry: Any, responses: Responses) -> I
     calls = [call for words, place in commands for call in call_of(words, place, responses)]
     problem = _problem_of(commands, calls)
     source, output = entry.get("file"), entry.get("output")
-    if problem and isinstance(source, str) and (language := SOURCE_LANGUAGES.get(Path(source).suffix)):
+    language = SOURCE_LANGUAGES.get(Path(source).suffix, "") if isinstance(source, str) else ""
+    compiles = any(word in _COMPILES for words, _ in commands for word in words)
+    if problem and isinstance(source, str) and (language or compiles):
         made = folder / (output if isinstance(output, str) else f"{Path(source).stem}.o")
         yield CompileStep(folder, source, language, (), made, problem=problem)
     else:

@@ -26,6 +26,7 @@ from mlgo.corpus.capture.builds import BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
+from mlgo.host.command_line import checked, language_words, source_word
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -198,7 +199,7 @@ class Recompiler:
             self._run(row, [*options, "-w", "-x", "ir", str(bitcode)])
             found = [result.read_bytes()]
             if self.is_same(row) and row["driver"] == "zig":
-                level = [row["level"]] if row["level"] else []
+                level = [checked("level", row["level"], "level")] if row["level"] else []
                 self._run(row, [*level, "-c", str(result), "-o", str(result)], self._driver(row))
                 found.append(result.read_bytes())
             return found
@@ -207,7 +208,8 @@ class Recompiler:
         """Arguments of clang's front end that the driver of the build makes of a row's options."""
 
         def ask(options: Sequence[str]) -> list[str]:
-            command = [*self._driver(row), *options, "-c", row["source"], "-o", str(output), "-###"]
+            named = [*language_words(row["source"], row["language"]), "-c", source_word(row["source"])]
+            command = [*self._driver(row), *options, *named, "-o", str(output), "-###"]
             plan = driver_plan(command, self.timeout_s, cwd=row["folder"], env=zig_environment(self.cache_dir))
             words = front_end_words(plan)
             if words is None:

@@ -14,11 +14,10 @@ from typing import TypeVar
 from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
-from mlgo.corpus.capture.commands import SOURCE_LANGUAGES
 from mlgo.errors import CompilerExit, ConfigError
-from mlgo.host.command_line import PASSED_ON_OPTIONS, by_option, check_options
+from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, SOURCE_LANGUAGES, Option, by_option
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import PROFILES, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, with_options
 
 _UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
 _RUNS_CODE = (
@@ -34,9 +33,6 @@ _LINK_TIME = (
     "-fwhole-program-vtables",
 )
 """Options that leave code generation to the link; modules are compiled one by one."""
-
-_ONLY_READ = ("-target", "--target", "--sysroot", "-isysroot", *PROFILES)
-"""Further options that name a machine or a file to read, where the compiler is that of the build."""
 
 _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
 
@@ -54,15 +50,15 @@ class Options:
 
 def portable(options: Sequence[str]) -> Options:
     """Sort options for another compiler."""
-    front_end, dropped, level = [], [], ""
+    front_end, dropped, level = list[str](), list[str](), ""
     for words in by_option(options):
         refuse_foreign_code(words)
         if _LEVEL.match(words[0]):
             level = "-O1" if words[0] == "-O" else words[0]
-        elif words[0].startswith(_LINK_TIME) or not _is_allowed(words):
+        elif words[0].startswith(_LINK_TIME) or not (allowed := _allowed(words)):
             dropped += words
         else:
-            front_end += words
+            front_end += allowed
     return Options(tuple(front_end), level, tuple(dropped))
 
 
@@ -70,17 +66,19 @@ def as_built(options: Sequence[str]) -> Options:
     """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
     kept, dropped = list[str](), list[str]()
     for words in by_option(options):
-        chosen = kept if words[0].startswith(_ONLY_READ) or _is_allowed(words) else dropped
-        chosen += words
+        allowed = _allowed(words, of_build=True)
+        kept += allowed
+        dropped += [] if allowed else words
     return Options(tuple(kept), portable(options).level, tuple(dropped))
 
 
-def _is_allowed(words: Sequence[str]) -> bool:
+def _allowed(words: Sequence[str], *, of_build: bool = False) -> list[str]:
+    """The words of an option that may pass: one, unless its name and value cannot be joined; else none."""
     try:
-        check_options(words)
+        option = Option.read(words, of_build=of_build)
     except ConfigError:
-        return False
-    return True
+        return []
+    return [*words] if option.name in ("-target", "--sysroot") else [option.word]
 
 
 def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
