@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from contextlib import suppress
 
 import pytest
 
@@ -151,7 +152,7 @@ def plugin(tmp_path_factory):
         f'#include <fcntl.h>\n__attribute__((constructor)) void ran(void) {{ open("{canary}", O_CREAT, 0600); }}\n'
     )
     subprocess.run(["clang-19", "-shared", "-fPIC", "plugin.c", "-o", "plugin.so"], cwd=folder, check=True, timeout=60)
-    (folder / "f").write_text(f"-load {folder}/plugin.so")
+    (folder / "f").write_text(f"x -load {folder}/plugin.so")
     (folder / "a.c").write_text("int a;")
     return folder
 
@@ -177,29 +178,18 @@ def test_no_option_that_passes_gives_its_value_to_the_front_end_as_a_file_of_opt
     passing = []
     for name in options_with_values():
         for value in ("@f", "x,@f", "x=@f"):
-            try:
+            with suppress(ConfigError):
                 passing += check_options([name + value])
-            except ConfigError:
-                continue
     for option in passing:
         subprocess.run([*command, option], cwd=plugin, capture_output=True, check=False, timeout=60)
     assert not (plugin / "canary").exists()
     assert {path.name for path in plugin.iterdir()} <= {"a.c", "a.o", "f", "plugin.c", "plugin.so"}
 
 
+@pytest.mark.slow
 def test_no_option_that_passes_writes_a_file(plugin):
+    command = ["clang-19", "-c", "a.c", "-o", "a.o"]
     for name in options_with_values():
-        for value in ("canary", "1", "all"):
-            try:
-                (option,) = check_options([name + value])
-            except ConfigError:
-                continue
-            if value == "canary":
-                subprocess.run(
-                    ["clang-19", "-c", "a.c", "-o", "a.o", option],
-                    cwd=plugin,
-                    capture_output=True,
-                    check=False,
-                    timeout=60,
-                )
+        with suppress(ConfigError):
+            subprocess.run([*command, *check_options([f"{name}canary"])], cwd=plugin, capture_output=True, timeout=60)
     assert {path.name for path in plugin.iterdir()} <= {"a.c", "a.o", "f", "plugin.c", "plugin.so"}
