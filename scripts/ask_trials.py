@@ -7,9 +7,8 @@ Example:
 from pathlib import Path
 
 from mlgo.base.config import SweepConfig
-from mlgo.base.files import write_record
 from mlgo.cli.program import run_program, settings_of, stage_parser
-from mlgo.research.study import batch_path, choose, limits, read_asked, trials_of
+from mlgo.research.study import batch_path, choose, limits, read_asked, trials_of, write_batch
 
 
 def main() -> None:
@@ -25,9 +24,7 @@ def main() -> None:
     told = trials_of(settings.values, args.output, read_asked(args.study)[:first])
     count = min(sweep.parallel, sweep.trials - first)
     trials = choose(sweep.ranges, told, count, sweep.random_trials, seed)
-    write_record(
-        batch_path(args.study, args.batch), {"trials": trials, "limits": limits(told, sweep.pruning, sweep.seeds)}
-    )
+    write_batch(batch_path(args.study, args.batch), trials, limits(told, sweep.pruning, sweep.seeds))
 
 
 if __name__ == "__main__":

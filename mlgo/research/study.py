@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.config import PruningConfig, RangeConfig
-from mlgo.base.files import read_record
+from mlgo.base.files import read_record, write_record
 from mlgo.base.seeding import generator
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.trainings import read_curves
@@ -47,6 +47,11 @@ class Trial:
 def batch_path(folder: Path, batch: int) -> Path:
     """File of a batch of trials, from 0."""
     return folder / f"batch-{batch}.json"
+
+
+def write_batch(path: Path, trials: Sequence[Values], least: Mapping[int, Mapping[int, float]]) -> None:
+    """Write settings of trials that are chosen together, and by seed and step the rewards that they must reach."""
+    write_record(path, {"trials": trials, "limits": least})
 
 
 def read_asked(folder: Path) -> list[dict[str, Any]]:

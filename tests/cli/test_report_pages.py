@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
 from mlgo.base.config import load_config
-from mlgo.base.files import read_record, write_json, write_record, write_text
+from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.units import unit_rows
 from mlgo.report.choices import choice_comparisons
 from tests.compare.conftest import shipped_rows
@@ -17,6 +17,7 @@ from tests.compare.test_headroom import result_rows, search_rows
 from tests.compare.test_units import BOOTSTRAP, read
 from tests.compare.test_units import write_run as write_cse
 from tests.conftest import REPOSITORY, WITHIN_S
+from tests.fakes.policies import write_policy
 from tests.research.test_generalisation import NEW, OLD
 from tests.research.test_generalisation import write_run as write_generalisation
 from tests.research.test_scoreboard import write_run
@@ -110,7 +111,7 @@ def choices(tmp_path):
     """A folder of results of task jit-cse."""
     units = read(write_cse(tmp_path / "run"))
     comparisons = choice_comparisons(units, unit_rows(units, BOOTSTRAP))
-    write_json(tmp_path / "cse/report/comparisons.json", comparisons)
+    write_record(tmp_path / "cse/report/comparisons.json", comparisons)
     return tmp_path
 
 
@@ -276,7 +277,7 @@ def scoreboard(tmp_path):
     config = load_config(REPOSITORY / "config/config.yaml", REPOSITORY / PRESET)
     for policy, section in (("bc-s0", {"bc": config.bc}), ("es-s0", {"es": config.es}), ("es-s1", {"es": config.es})):
         provenance = {name: one.model_dump() for name, one in section.items()}
-        write_json(data / "policies" / policy / "policy.json", {"provenance": provenance})
+        write_policy(data / "policies" / policy, provenance, "ab" if policy == "bc-s0" else "abcd")
     return data
 
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from mlgo.base.files import write_json
+from mlgo.base.files import read_record, write_record
 from mlgo.compare.trainings import Curve, budget_curves, check_seeds
 from mlgo.errors import ArtifactError
+from tests.fakes.policies import write_policy
 
 
 def curve(policy, evaluations, rewards):
@@ -51,12 +52,14 @@ PROVENANCE = {
     **{"algorithm": "es", "seed": 0, "compiler": "clang 22", "compiler_sha256": "c1", "target": "x86_64-linux-gnu"},
     **{"corpus_sha256": "a1", "scores_sha256": "b1", "start_sha256": "d1", "validation_reward": 0.01},
 }
-RECORD = {"task": "inline-size", "features": ["a", "b"], "centre": [0.0, 1.0], "scale": [1.0, 2.0]}
 
 
-def write(folder, name, provenance, **record):
-    write_json(folder / name / "policy.json", {**RECORD, **record, "provenance": {**PROVENANCE, **provenance}})
-    return folder / name
+def write(folder, name, provenance, **vocabulary):
+    folder = write_policy(folder / name, {**PROVENANCE, **provenance})
+    record = read_record(folder / "policy.json")
+    assert vocabulary.keys() <= record.keys()
+    write_record(folder / "policy.json", record | vocabulary)
+    return folder
 
 
 def test_seeds_may_differ_in_the_seed_and_what_follows_from_it(tmp_path):
@@ -69,7 +72,7 @@ def test_learners_may_differ(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("provenance", "record", "what"),
+    ("provenance", "vocabulary", "what"),
     [
         ({"corpus_sha256": "a2", "scores_sha256": "b2"}, {}, r"another corpus \(corpus_sha256\)"),
         ({"scores_sha256": "b2"}, {}, "another baseline"),
@@ -80,13 +83,14 @@ def test_learners_may_differ(tmp_path):
         ({}, {"features": ["a", "c"]}, "another vocabulary"),
     ],
 )
-def test_other_inputs_are_refused(tmp_path, provenance, record, what):
-    folders = [write(tmp_path, "es-s0", {}), write(tmp_path, "es-s1", {"seed": 1, **provenance}, **record)]
+def test_other_inputs_are_refused(tmp_path, provenance, vocabulary, what):
+    folders = [write(tmp_path, "es-s0", {}), write(tmp_path, "es-s1", {"seed": 1, **provenance}, **vocabulary)]
     with pytest.raises(ArtifactError, match=f"^es-s0 and es-s1 were trained on different inputs: {what}.*train both"):
         check_seeds(folders)
 
 
 def test_a_policy_without_provenance(tmp_path):
-    write_json(tmp_path / "es-s0/policy.json", RECORD)
+    path = write(tmp_path, "es-s0", {}) / "policy.json"
+    write_record(path, {name: value for name, value in read_record(path).items() if name != "provenance"})
     with pytest.raises(ArtifactError, match=r"es-s0/policy\.json carries no provenance; train the policy again"):
         check_seeds([tmp_path / "es-s0"])

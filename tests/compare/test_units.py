@@ -17,6 +17,7 @@ from mlgo.compare.units import BEST, num_failed, read_units, unit_record, unit_r
 from mlgo.errors import ArtifactError
 from mlgo.report.choices import choice_comparisons, choice_metrics
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import write_policy
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
 NONE = {"a": 200.0, "b": 100.0, "c": 8.0, "d": 1.0, "e": 10.0}
@@ -72,7 +73,7 @@ def write_run(root: Path, task="jit-cse", policies=POLICIES, labels=LABELS, heur
             for unit, score in scores.items()
         ]
         write_rows(root / f"evaluation/{name}.parquet", rows, CSE_RESULTS, {**origin, "policy_sha256": "ab" * 32})
-        write_json(root / f"policies/{name}/policy.json", {"provenance": {"algorithm": learner}})
+        write_policy(root / f"policies/{name}", {"algorithm": learner})
         history = "epoch,loss,validation_loss\n0,1.5,1.75\n1,0.5,0.75\n"
         if learner == "es":
             history = "generation,mean_reward,validation_reward\n0,,0.0\n1,-0.02,0.01\n"

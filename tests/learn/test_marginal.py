@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mlgo.base.artifacts import trace_schema
 from mlgo.base.config import load_config
 from mlgo.corpus.store import Module
 from mlgo.errors import NothingCompiled, TrainingError
@@ -150,7 +151,7 @@ def test_the_same_answers_again_are_no_evidence_unless_they_come_with_functions(
 def test_answers_of_a_rule_do_not_belong_to_the_sizes_of_the_heuristic(file):
     one = ScoredModule(Module("json", "a.c", "c", "train", "a" * 64), scores(90, 100, 100), 2)
     columns = {"project": ["json"] * 2, "module": ["a.c"] * 2, "context": [""] * 2, "step": [0, 1]}
-    trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]})
+    trace = pa.table({**columns, "f": [0, 1], "answer": [0, 1]}, schema=trace_schema(["f"]))
     scaling = Normalisation(("f",), np.zeros(1, np.float32), np.ones(1, np.float32))
     told, untold = (heuristic_evidence(trace, [one], scaling, "exec_bytes", known, file) for known in (True, False))
     assert told["json/a.c"].baseline == told["json/a.c"].compiles[0].score == 90.0

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.base.files import write_json
 from mlgo.errors import ArtifactError, TrialPruned
 from mlgo.learn.progress import missed_limit, read_limits
+from mlgo.research.study import write_batch
 from tests.learn.toys import es_context
 
 HISTORY = [{"validation_reward": -0.5}, {}, {"validation_reward": -0.2}, {"validation_reward": -0.4}]
@@ -29,10 +29,10 @@ def test_the_first_limit_that_is_missed(least, total, missed):
 
 
 def test_limits_are_read_for_a_seed(tmp_path):
-    write_json(tmp_path / "batch-0.json", {"trials": [], "limits": {3: {1: -0.25}}})
-    assert read_limits(tmp_path / "batch-0.json", 3) == {1: -0.25}
+    write_batch(tmp_path / "batch-0.json", [], {3: {1: -0.25, 10: 0.5}, 12: {}})
+    assert read_limits(tmp_path / "batch-0.json", 3) == {1: -0.25, 10: 0.5}
     assert read_limits(tmp_path / "batch-0.json", 4) == {}
-    (tmp_path / "batch-0.json").write_text("[]")
+    (tmp_path / "batch-0.json").write_text("{}")
     with pytest.raises(ArtifactError, match="is no batch of trials"):
         read_limits(tmp_path / "batch-0.json", 3)
 

@@ -9,11 +9,12 @@ import pytest
 
 from mlgo.base.artifacts import GENERALISATION, write_rows
 from mlgo.base.config import load_config
-from mlgo.base.files import write_json, write_text
+from mlgo.base.files import write_text
 from mlgo.errors import ArtifactError
 from mlgo.research.generalisation import read_matrices, read_trainings
 from tests.compare.conftest import result_row
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import write_policy
 
 NEW, OLD = "ziglang clang 22.1.8", "ziglang clang 19.1.7"
 LIBRARIES = [f"lib{number}" for number in range(6)]
@@ -45,7 +46,7 @@ def write_run(folder: Path, rows: list[dict[str, Any]] | None = None) -> Path:
     for number, name in enumerate(policies):
         languages = ["c"] if "-c-" in name else ["c", "c++"]
         told = {"compiler": OLD if "llvm19" in name else NEW, "languages": languages, "seed": int(name[-1])}
-        write_json(folder / "policies" / name / "policy.json", {"provenance": told})
+        write_policy(folder / "policies" / name, told)
         write_text(folder / "policies" / name / "history.csv", f"round,evaluations\n0,10\n1,{100 + number}\n")
     return folder
 
@@ -131,8 +132,8 @@ def test_trainings_in_the_order_of_the_run(folder):
 
 
 def test_seeds_of_different_corpora_are_refused(folder):
-    record = {"provenance": {"compiler": NEW, "languages": ["c"], "seed": 1, "corpus_sha256": "ab"}}
-    write_json(folder / "policies/main-c-s1/policy.json", record)
+    origin = {"compiler": NEW, "languages": ["c"], "seed": 1, "corpus_sha256": "ab"}
+    write_policy(folder / "policies/main-c-s1", origin)
     with pytest.raises(ArtifactError, match="main-c-s0 and main-c-s1 were trained on different inputs: another corpus"):
         read_matrices(folder / "results.parquet", "test", "text_bytes")
 

@@ -18,6 +18,7 @@ from mlgo.research.matrix import expand
 from mlgo.research.points import read_points
 from mlgo.research.sweep_page import point_records, render_sweep
 from tests.compare.conftest import result_row
+from tests.fakes.policies import write_policy
 from tests.research.test_matrix import values
 
 BOOTSTRAP = Bootstrap(200, 0.95, 0)
@@ -33,7 +34,7 @@ def write_point(folder, name, seed, validation, test, evaluations=100):
     policy, shares = f"{name}-s{seed}", {"validation": validation, "test": test}
     text = f"generation,evaluations,validation_reward\n0,10,0.0\n1,{evaluations},{validation}\n"
     write_text(folder / "policies" / policy / "history.csv", text)
-    write_json(folder / "policies" / policy / "policy.json", {"provenance": {"corpus_sha256": "aa"}})
+    write_policy(folder / "policies" / policy, {"corpus_sha256": "aa"})
     before = {"text_bytes": 1000, "exec_bytes": 500, "dedup_bytes": 700}
     after = {split: before | {"text_bytes": round(1000 * (1 - share))} for split, share in shares.items()}
     rows = [
@@ -85,7 +86,7 @@ def test_gains_are_means_over_the_seeds_that_did_not_fail(folder, sweep):
 
 
 def test_seeds_of_different_corpora_are_refused(folder, sweep):
-    write_json(folder / "policies/es,es.step_size=0.1-s1/policy.json", {"provenance": {"corpus_sha256": "bb"}})
+    write_policy(folder / "policies/es,es.step_size=0.1-s1", {"corpus_sha256": "bb"})
     with pytest.raises(ArtifactError, match="another corpus"):
         read_points(folder, sweep, BOOTSTRAP)
 

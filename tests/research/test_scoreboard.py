@@ -4,12 +4,11 @@ from dataclasses import asdict
 from math import sqrt
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, write_rows
 from mlgo.base.config import Settings, read_settings
-from mlgo.base.files import read_json, write_json, write_text
+from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.inference import Gain
 from mlgo.errors import ArtifactError
 from mlgo.learn.cost import TrainingCost, cost_path
@@ -17,6 +16,7 @@ from mlgo.research.scoreboard import read_scoreboard, training_command
 from tests.compare.conftest import result_row, shipped_rows
 from tests.compare.test_units import write_run as write_choices
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import write_policy
 
 SETTINGS = read_settings(REPOSITORY / "config/config.yaml")
 TEXT = {  # of 1,000 bytes: modules of C, modules of C++
@@ -80,10 +80,9 @@ def write_run(data):
         ("es-s0", TrainingCost("y", 2, 1, 100.0, 300, 200)),
         ("es-s1", TrainingCost("z", 2, 2, 140.0, 320, 100)),
     ):
-        write_json(cost_path(data / "work", policy), asdict(cost))
+        write_record(cost_path(data / "work", policy), asdict(cost))
     for policy, sections in (("bc-s0", {"bc": {"a": 1}}), ("es-s0", {}), ("es-s1", {})):
-        write_json(data / "policies" / policy / "policy.json", {"provenance": sections})
-        np.save(data / "policies" / policy / "weights.npy", np.zeros(3 if policy == "bc-s0" else 5, np.float32))
+        write_policy(data / "policies" / policy, sections, "ab" if policy == "bc-s0" else "abcd")
     return data
 
 
@@ -137,9 +136,8 @@ def test_tasks_that_choose_among_candidates(data):
     (data / "cse/labels.parquet").rename(data / "cse/labels/labels.parquet")
     for policy in ("bc-s0", "es-s0", "es-s1"):
         write_text(data / f"cse/policies/{policy}/history.csv", "epoch,evaluations\n1,7\n")
-        write_json(data / f"cse/policies/{policy}/policy.json", {"provenance": {}})
-        np.save(data / f"cse/policies/{policy}/weights.npy", np.zeros(2, np.float32))
-        write_json(cost_path(data / "work", f"cse-{policy}"), asdict(TrainingCost("x", 1, 1, 60.0, 7, 5)))
+        write_policy(data / f"cse/policies/{policy}", {}, "a")
+        write_record(cost_path(data / "work", f"cse-{policy}"), asdict(TrainingCost("x", 1, 1, 60.0, 7, 5)))
     bc, es = read_scoreboard(data, Settings({**SETTINGS.values, "task": "jit-cse"}), "test", "text_bytes")
     assert (es.learner, es.seeds, es.evaluations, es.compiles, es.ships) == ("es", (0, 1), 7, 5, None)
     assert bc.whole.geomean == Gain(0.0, 0.0, 0.0)
@@ -150,10 +148,10 @@ def test_tasks_that_choose_among_candidates(data):
 
 def test_a_killed_session_is_reported_and_seeds_of_different_compilers_are_refused(data):
     path = cost_path(data / "work", "es-s1")
-    write_json(path, read_json(path) | {"complete": False})
+    write_record(path, read_record(path) | {"complete": False})
     es, bc = read(data)
     assert (es.complete, bc.complete) == (False, True)
-    write_json(data / "policies/es-s1/policy.json", {"provenance": {"compiler_sha256": "ab"}})
+    write_policy(data / "policies/es-s1", {"compiler_sha256": "ab"}, "abcd")
     with pytest.raises(ArtifactError, match="es-s0 and es-s1 were trained on different inputs: another compiler"):
         read(data)
 

@@ -3,13 +3,12 @@
 import pytest
 
 from mlgo.base.config import PruningConfig, RangeConfig, Settings
-from mlgo.base.files import write_json
 from mlgo.compare.inference import Bootstrap
 from mlgo.errors import ConfigError
 from mlgo.research import study
 from mlgo.research.matrix import expand, study_name
 from mlgo.research.points import read_points
-from mlgo.research.study import Trial, batch_path, choose, importances, limits, read_asked, trials_of
+from mlgo.research.study import Trial, batch_path, choose, importances, limits, read_asked, trials_of, write_batch
 from mlgo.research.sweep_page import point_records, render_sweep, study_record
 from tests.research.test_matrix import values
 from tests.research.test_points import write_failure, write_point
@@ -119,7 +118,7 @@ def test_what_trials_have_come_to_is_read_from_their_folders(tmp_path):
 
 def test_batches_are_read_in_order_up_to_the_first_that_is_missing(tmp_path):
     for batch, size in ((0, 0.1), (1, 0.2), (3, 0.4)):
-        write_json(batch_path(tmp_path, batch), {"trials": [{"es.step_size": size}], "limits": {}})
+        write_batch(batch_path(tmp_path, batch), [{"es.step_size": size}], {})
     assert read_asked(tmp_path) == [{"es.step_size": 0.1}, {"es.step_size": 0.2}]
 
 

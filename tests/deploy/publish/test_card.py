@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, write_table
+from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, trace_schema, write_table
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import DEFAULT, POINTS_ONLY
@@ -159,7 +159,8 @@ def test_the_released_page_is_its_card_and_the_class_decides_as_the_policy(name)
     policy, rng = load_policy(RELEASED / name), np.random.default_rng(0)
     numbers = {one: rng.integers(-20, 200, 2000) for one in policy.normalisation.features}
     columns = {"project": "p", "module": "m.c", "context": "", "step": 0, "answer": 0}
-    trace = pa.table({**{key: [value] * 2000 for key, value in columns.items()}, **numbers})
+    rows = {**{key: [value] * 2000 for key, value in columns.items()}, **numbers}
+    trace = pa.table(rows, schema=trace_schema(list(numbers)))
     parity = check_form(Cpp(), RELEASED / name / "cpp", policy, trace)
     assert (parity.questions, parity.mismatches) == (2000, 0)
     assert 0 < (parity.inlined or 0) < 2000
