@@ -1,6 +1,5 @@
 """A child process that cannot hang, flood or outlive its parent."""
 
-import atexit
 import contextlib
 import ctypes
 import errno
@@ -8,6 +7,7 @@ import functools
 import os
 import re
 import resource
+import secrets
 import select
 import shutil
 import signal
@@ -34,9 +34,13 @@ _changing = threading.Lock()
 MAX_MEMORY_BYTES = 8 * 10**9
 """What a program may map, and each that it starts, where whoever starts it does not say otherwise."""
 
-# Waits for the end of its input, which comes with its host's, and kills the groups of a table.
-_WATCH = 'trap "" HUP INT TERM; read -r nothing; while read -r group; do kill -KILL "-$group"; done <"$1"'
-_GROUP = b"%11s\n"
+_MARK = "MLGO_HOST"
+# In /proc: waits for the end of its input, which comes with its host's, and kills all that have a mark of the host.
+_WATCH = """trap "" HUP INT TERM; read -r nothing
+for pause in 0 0 0.01 0.1 1; do
+    sleep "$pause"; found=$(grep -lsF "$1" [0-9]*/environ) || [ "$found" ] || break
+    for one in $found; do kill -KILL "${one%/*}"; done
+done"""
 
 
 def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None = None) -> None:
@@ -71,45 +75,37 @@ class Completed(NamedTuple):
 class _Watch:
     """A process that outlives this one, however this one ends, to kill what its children have started.
 
-    The kernel's signal at the death of a parent reaches its children alone, and compilers start others. The table of
-    groups is a file in memory, so that nobody has to wake up when a compile starts or ends.
+    The kernel's signal at the death of a parent reaches its children alone, and compilers start others. All of them
+    inherit a mark in their environment, so nobody has to take notes when a compile starts or ends.
     """
 
     def __init__(self) -> None:
-        self._table = -1
-        self._groups: list[bytes] = []
+        self.mark = f"{os.getpid()}-{secrets.token_hex(8)}"
         self._process: subprocess.Popen[bytes] | None = None
 
     def ensure_running(self) -> None:
         """Start it, unless it runs."""
         if self._process is None or self._process.poll() is not None:
-            if self._table < 0:
-                self._table = os.memfd_create("groups")
-                atexit.register(self.stop)
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", _WATCH, "sh", f"/proc/self/fd/{self._table}"],
-                cwd="/",
+                ["/bin/sh", "-c", _WATCH, "sh", f"{_MARK}={self.mark}"],
+                cwd="/proc",
+                env={"PATH": os.defpath},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[self._table],
                 start_new_session=True,  # a signal to all of the host's group must not reach it
             )
 
-    def exchange(self, old: bytes, new: bytes) -> None:
-        """Write a group where another stands in the table; an empty one is none."""
-        if self._table < 0:  # in a fork of whoever started the child
-            return
-        if old not in self._groups:
-            self._groups.append(old)
-        place = self._groups.index(old)
-        self._groups[place] = new
-        os.pwrite(self._table, _GROUP % new, place * len(_GROUP % new))
+    def forget(self) -> None:
+        """In a forked process, which the watch must not wait for: have another one for its own children."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.returncode = 0
+        self.__init__()  # type: ignore[misc]
 
-    def stop(self) -> None:
-        """Have it kill what is left, and wait for its end."""
-        if self._process is not None:
-            self._process.communicate()
+
+watch = _Watch()
+os.register_at_fork(after_in_child=watch.forget)
 
 
 class Child(Closing):
@@ -143,13 +139,15 @@ class Child(Closing):
         piped: bool = False,
         tail_bytes: int = 1 << 14,
     ) -> None:
+        env = os.environ if env is None else env
+        marked = {**env, _MARK: watch.mark} if "PATH" in env else env  # a counted program has an empty environment
         launcher: list[str] = []
         if setpriv := _setpriv():  # does in the child what `die_with_parent` does
             own_parent = ["/bin/sh", "-c", '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid())]
             launcher = [setpriv, "--pdeathsig", "KILL", *own_parent]
             # It would start whatever the command is, and end with a message of its own.
             program = str(Path(cwd or "", command[0])) if "/" in command[0] else command[0]
-            if shutil.which(program, path=(env or os.environ).get("PATH")) is None:
+            if shutil.which(program, path=env.get("PATH")) is None:
                 status = errno.EACCES if Path(program).exists() else errno.ENOENT
                 raise ToolchainError(f"cannot start {command[0]}: {os.strerror(status)}")
         with Path(os.devnull if stdout is None else stdout).open("wb") as output:
@@ -159,7 +157,7 @@ class Child(Closing):
                 self._process = subprocess.Popen(
                     [*launcher, *command],
                     cwd=cwd,
-                    env=env,
+                    env=marked,
                     bufsize=0,
                     stdin=subprocess.PIPE if piped else subprocess.DEVNULL,
                     stdout=subprocess.PIPE if piped else output,
@@ -171,9 +169,6 @@ class Child(Closing):
                 reason = getattr(error, "strerror", None) or error
                 raise ToolchainError(f"cannot start {command[0]}: {reason}") from error
         assert self._process.stderr is not None
-        self._group = b"%d" % self._process.pid
-        with _changing:
-            watch.exchange(b"", self._group)
         self.stdin, self.stdout = self._process.stdin, self._process.stdout
         self.stderr_fd = self._process.stderr.fileno()
         try:
@@ -245,7 +240,8 @@ class Child(Closing):
     def reap(self) -> int:
         """Collect the return code of a process that has ended, and kill what it left running."""
         self.drain_stderr()
-        return self._kill()
+        self._signal_group(signal.SIGKILL)  # before the wait: until then the number of the group cannot be another's
+        return self._process.wait()
 
     def terminate(self) -> None:
         """Ask the whole group to end (SIGTERM)."""
@@ -260,39 +256,15 @@ class Child(Closing):
 
     def _end(self) -> None:
         if self._process.returncode is None:
-            self._kill()
+            self._signal_group(signal.SIGKILL)
+            self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
-    def _kill(self) -> int:
-        """Kill the group and collect the return code: until then the number of the group cannot be another's."""
-        self._signal_group(signal.SIGKILL)
-        with _changing:
-            watch.exchange(self._group, b"")
-        return self._process.wait()
-
     def _signal_group(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-
-
-watch = _Watch()
-
-
-def _forget() -> None:
-    """In a forked process: the watch is its parent's, for whose end it must not wait."""
-    global watch
-    if watch._process is not None and watch._process.stdin is not None:
-        watch._process.stdin.close()
-        watch._process.returncode = 0
-        os.close(watch._table)
-        atexit.unregister(watch.stop)
-    watch = _Watch()
-    _running.clear()
-
-
-os.register_at_fork(after_in_child=_forget)
 
 
 def kill_children() -> None:
