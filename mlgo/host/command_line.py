@@ -104,9 +104,9 @@ _KINDS = {
     "target": r"\w[\w.+-]*",
     "standard": r"\w[\w+:]*",
     "level": r"-O(?:[0-3sgz]|fast)?",
-    "name": r"\w[\w.,:+-]*",
+    "name": r"[\w!][\w.,:+!-]*",
     "symbol": r"[^\W\d][\w.$]*",
-    "number": r"\d+",
+    "number": r"-?\d+(?::\d+)*",
     "map": r"(?!@)[^=\0]*=[^\0]*",
 }
 """What a value of each kind looks like. None begins as an option does, or with the ``@`` of a file of options: drivers
@@ -116,50 +116,56 @@ _WITH_KIND = {
     **dict.fromkeys(("-D", "-U"), "macro"),
     **dict.fromkeys(("-I", "-iquote", "-isystem", "-idirafter", "-include", "-imacros"), "path"),
     "-std=": "standard",
-    **dict.fromkeys(("-ffile-prefix-map=", "-fmacro-prefix-map=", "-fdebug-prefix-map="), "map"),
+    **dict.fromkeys((f"-f{of}-prefix-map=" for of in ("file", "macro", "debug", "coverage", "profile")), "map"),
     **dict.fromkeys(("-ftrapv-handler=", "-fconstant-string-class=", "-ftrap-function="), "symbol"),
     **dict.fromkeys(
         words(
             """
-    -fabi-version= -falign-functions= -falign-jumps= -falign-labels= -falign-loops= -fbracket-depth=
-    -fcaret-diagnostics-max-lines= -fconstexpr-backtrace-limit= -fconstexpr-cache-depth= -fconstexpr-depth=
-    -fconstexpr-loop-limit= -fconstexpr-ops-limit= -fconstexpr-steps= -ferror-limit= -finline-limit=
-    -finline-max-stacksize= -flifetime-dse= -fmacro-backtrace-limit= -fmax-errors= -fmax-type-align= -fmessage-length=
-    -fnew-alignment= -foperator-arrow-depth= -fpack-struct= -fspell-checking-limit= -fstrict-flex-arrays=
-    -fstack-limit-register= -ftabstop= -ftemplate-backtrace-limit= -ftemplate-depth= -ftrack-macro-expansion=
-    -ftree-parallelize-loops= -mbranch-cost= -mincoming-stack-boundary= -mlarge-data-threshold= -mmax-vector-width=
-    -mpreferred-stack-boundary= -mregparm= -msmall-data-limit= -mstack-alignment= -mstack-probe-size= -mtls-size="""
+    -fabi-compat-version= -fabi-version= -falign-functions= -falign-jumps= -falign-labels= -falign-loops=
+    -fbracket-depth= -fcaret-diagnostics-max-lines= -fchecking= -fconcepts-diagnostics-depth=
+    -fconstexpr-backtrace-limit= -fconstexpr-cache-depth= -fconstexpr-depth= -fconstexpr-loop-limit=
+    -fconstexpr-ops-limit= -fconstexpr-steps= -fdebug-default-version= -fdiagnostics-minimum-margin-width=
+    -ferror-limit= -finline-limit= -finline-max-stacksize= -flifetime-dse= -fmacro-backtrace-limit= -fmax-errors=
+    -fmax-include-depth= -fmax-tokens= -fmax-type-align= -fmessage-length= -fnew-alignment= -fopenmp-version=
+    -foperator-arrow-depth= -fpack-struct= -fprofile-function-groups= -fprofile-selected-function-group=
+    -fsanitize-address-field-padding= -fsanitize-memory-track-origins= -fsanitize-undefined-strip-path-components=
+    -fsched-stalled-insns-dep= -fsched-stalled-insns= -fspell-checking-limit= -fstack-limit-register=
+    -fstrict-flex-arrays= -ftabstop= -ftemplate-backtrace-limit= -ftemplate-depth= -ftrack-macro-expansion=
+    -ftree-parallelize-loops= -ftrivial-auto-var-init-max-size= -ftrivial-auto-var-init-stop-after=
+    -fxray-function-groups= -fxray-instruction-threshold= -fxray-selected-function-group="""
         ),
         "number",
     ),
     **dict.fromkeys(
         words(
             """
-    -faligned-new= -fasynchronous-unwind-tables= -fbasic-block-sections= -fc++-abi= -fc++-static-destructors=
-    -fcf-protection= -fclang-abi-compat= -fcomplex-arithmetic= -fdenormal-fp-math= -fdenormal-fp-math-f32=
-    -fdiagnostics-color= -femit-dwarf-unwind= -femit-struct-debug-detailed= -fexcess-precision= -fexec-charset=
-    -fextend-variable-liveness= -ffp-contract= -ffp-eval-method= -ffp-exception-behavior= -ffp-model= -fgnuc-version=
-    -finput-charset= -finstrument-functions-exclude-function-list= -fira-algorithm= -fira-region=
-    -flax-vector-conversions= -flive-patching= -flto= -fmatrix-memory-layout= -fms-compatibility-version= -fmsc-version=
-    -fno-sanitize-coverage= -fno-sanitize-recover= -fno-sanitize-trap= -fno-sanitize= -fobjc-runtime=
-    -fpatchable-function-entry= -fpermitted-flt-eval-methods= -fprofile-update= -frandom-seed= -frandomize-layout-seed=
-    -freorder-blocks-algorithm= -fsanitize-address-use-after-return= -fsanitize-coverage= -fsanitize-recover=
-    -fsanitize-trap= -fsanitize= -fsimd-cost-model= -fsso-struct= -fstack-check= -fstack-limit-symbol= -fstack-reuse=
-    -fstrong-eval-order= -fswift-async-fp= -ftls-model= -ftrivial-auto-var-init= -funwind-tables= -fveclib=
-    -fvect-cost-model= -fvisibility-global-new-delete= -fvisibility= -fwide-exec-charset= -fzero-call-used-regs=
-    -fwhole-program-vtables= -mabi= -maddress-mode= -malign-branch-boundary= -malign-branch= -malign-data=
-    -malign-functions= -malign-jumps= -malign-loops= -mapx-features= -march= -masm= -mbranch-protection=
-    -mcf-branch-label-scheme= -mcmodel= -mcpu= -mexec-model= -mfloat-abi= -mfpmath= -mfpu= -mframe-chain=
-    -mfunction-return= -mharden-sls= -mindirect-branch= -minstrument-return= -mmacosx-version-min= -mmemcpy-strategy=
-    -mmemset-strategy= -mmove-max= -mprefer-vector-width= -mrecip= -mrvv-vector-bits= -msign-return-address= -msimd=
-    -mstack-protector-guard-offset= -mstack-protector-guard-reg= -mstack-protector-guard-symbol=
-    -mstack-protector-guard= -mstore-max= -mstringop-strategy= -msve-vector-bits= -mtls-dialect= -mtp= -mtune-ctrl=
-    -mtune= -mveclibabi="""
+    -faligned-new= -fasan-shadow-offset= -fasynchronous-unwind-tables= -fbasic-block-sections= -fbinutils-version=
+    -fc++-abi= -fc++-static-destructors= -fcf-protection= -fclang-abi-compat= -fcomment-block-commands=
+    -fcomplex-arithmetic= -fdenormal-fp-math-f32= -fdenormal-fp-math= -fdiagnostics-color=
+    -fdiagnostics-show-location= -fdiagnostics-urls= -femit-dwarf-unwind= -femit-struct-debug-detailed=
+    -fexcess-precision= -fexec-charset= -fexperimental-sanitize-metadata= -fextend-arguments=
+    -fextend-variable-liveness= -ffp-contract= -ffp-eval-method= -ffp-exception-behavior= -ffp-model=
+    -fgnuc-version= -finput-charset= -finstrument-functions-exclude-function-list= -fira-algorithm= -fira-region=
+    -flax-vector-conversions= -flive-patching= -flto-partition= -flto= -fmatrix-memory-layout=
+    -fms-compatibility-version= -fms-runtime-lib= -fmsc-version= -fno-experimental-sanitize-metadata=
+    -fno-sanitize-annotate-debug-info= -fno-sanitize-coverage= -fno-sanitize-merge= -fno-sanitize-recover=
+    -fno-sanitize-trap= -fno-sanitize= -fobjc-runtime= -fopenmp= -fpatchable-function-entry=
+    -fpermitted-flt-eval-methods= -fprofile-update= -frandom-seed= -frandomize-layout-seed=
+    -freorder-blocks-algorithm= -fsanitize-address-destructor= -fsanitize-address-use-after-return=
+    -fsanitize-annotate-debug-info= -fsanitize-coverage= -fsanitize-debug-trap-reasons= -fsanitize-hwaddress-abi=
+    -fsanitize-kcfi-hash= -fsanitize-memtag-mode= -fsanitize-merge= -fsanitize-recover= -fsanitize-sections=
+    -fsanitize-trap= -fsanitize= -fshow-overloads= -fsimd-cost-model= -fsso-struct= -fstack-check=
+    -fstack-limit-symbol= -fstack-reuse= -fstrong-eval-order= -fswift-async-fp= -ftls-model=
+    -ftrivial-auto-var-init= -funwind-tables= -fveclib= -fvect-cost-model= -fvisibility-dllexport=
+    -fvisibility-externs-dllimport= -fvisibility-externs-nodllstorageclass= -fvisibility-global-new-delete=
+    -fvisibility-nodllstorageclass= -fvisibility= -fvtable-verify= -fwhole-program-vtables= -fwide-exec-charset=
+    -fwinx64-eh-unwindv2= -fxray-instrumentation-bundle= -fxray-modes= -fzero-call-used-regs="""
         ),
         "name",
     ),
 }
-"""Kinds of values, by option; options whose value names a file that is read, written or run are missing."""
+"""Kinds of values, by option; options whose value names a file that is read, written or run are missing. Values of
+options of the machine (``-m...=``) are names."""
 
 PROFILES = ("-fprofile-use=", "-fprofile-instr-use=", "-fprofile-sample-use=", "-fauto-profile=")
 """Beginnings of options that name a profile."""
@@ -171,7 +177,7 @@ _OF_BUILD = {
 """The same for options that only the compiler of the build itself may take again."""
 
 _WITHOUT_VALUE = re.compile(
-    r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+-]*(?:=[\w.+-]*)?|[fm][\w+.-]+)"
+    r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+#=.-]*|[fm][\w+.-]+)"
 )
 _RUNS = words(
     """
@@ -211,8 +217,9 @@ class Option:
         first = arguments[0]
         if first.startswith(_RUNS):
             raise ConfigError(f"compiler option {first} can make the compiler run or load other code; leave it out")
-        kinds = _WITH_KIND | (_OF_BUILD if of_build else {})
-        names = (f"{first.partition('=')[0]}=", *SOURCE_OPTIONS, *_OF_BUILD)
+        stem = f"{first.partition('=')[0]}="
+        kinds = _WITH_KIND | (_OF_BUILD if of_build else {}) | ({stem: "name"} if stem.startswith("-m") else {})
+        names = (stem, *SOURCE_OPTIONS, *_OF_BUILD)
         name = max((one for one in names if one in kinds and first.startswith(one)), key=len, default="")
         if not name:
             if not _WITHOUT_VALUE.fullmatch(first) or first.startswith(_WRITES) or first in WITH_VALUE | WITHOUT_CODE:

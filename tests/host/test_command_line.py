@@ -55,6 +55,8 @@ def test_options_of_linkers_that_take_a_value(options, takes_value):
         ["-std=gnu11", "-Iinclude", "-I", "include", "-DNAME", "-DNAME=1", "-D", "NAME=@1", "-UNAME", "-pthread"],
         ["-isystem", "headers", "-include", "config.h", "-iquote.", "-imacros", "macros.h", "-idirafter", "last"],
         ["-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-mavx2", "-msse2", "-Wall", "-Wno-error", "-w"],
+        ["-fopenmp=libomp", "-fopenmp-version=45", "-Wno-#warnings", "-Werror=format=2", "-falign-functions=32:16"],
+        ["-finline-limit=-1", "-mmacos-version-min=10.9", "-mrecip=!sqrtf", "-march=armv8-a+crc", "-mfpmath=sse,387"],
         ["-nostdinc", "-nostdinc++", "-O2", "-Oz", "-g", "-g0", "-ffile-prefix-map=/a/b=."],
     ],
 )
