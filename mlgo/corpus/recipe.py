@@ -239,4 +239,7 @@ def find_sources(recipe: Recipe, root: Path) -> list[tuple[SourceGroup, str]]:
 
 
 def _glob(root: Path, pattern: str) -> set[str]:
-    return {path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file()}
+    try:
+        return {path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file()}
+    except (IndexError, NotImplementedError, ValueError) as error:
+        raise CorpusError(f"{pattern!r} is no pattern of files; mend the recipe") from error

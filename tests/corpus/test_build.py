@@ -325,3 +325,11 @@ def test_captures_that_are_refused(captured, tmp_path):
 def test_a_captured_project_has_no_sources(captured, tmp_path):
     with pytest.raises(CorpusError, match="thing is a captured build; its sources are compiled by mlgo capture"):
         source_folder(captured_recipe(captured), tmp_path / "cache", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../fired", "/fired", "..", "a\0b", ""])
+def test_sources_are_copied_inside_whatever_the_recipe_is_called(project, tmp_path, name):
+    recipe = local(project).model_copy(update={"name": f"{tmp_path}/fired" if name == "/fired" else name})
+    with pytest.raises(ArtifactError, match="leads out of its folder"):
+        source_folder(recipe, tmp_path, tmp_path / "own")
+    assert not (tmp_path / "fired").exists()

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from mlgo.corpus.recipe import fill_template, find_sources, load_recipe, write_generated_files
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError
 from tests.conftest import REPOSITORY
 
 GOOD = {
@@ -229,3 +229,21 @@ def test_sources_are_sorted_files_each_with_its_unit(load, tree, units, names):
 def test_sources_that_are_refused(load, tree, units, message):
     with pytest.raises(CorpusError, match=message):
         find_sources(load(units=units), tree)
+
+
+@pytest.mark.parametrize("pattern", [".", "**x"])
+def test_patterns_of_no_file(load, tmp_path, pattern):
+    with pytest.raises(CorpusError, match="is no pattern of files; mend the recipe"):
+        find_sources(load(units=unit(sources=[pattern])), tmp_path)
+
+
+def test_generated_files_are_files_inside_the_sources(load, tmp_path):
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    root.mkdir()
+    outside.mkdir()
+    (root / "link").symlink_to(outside)
+    with pytest.raises(CorpusError, match=r"thing: \. is a folder; mend the recipe"):
+        write_generated_files(load(files=[{"path": ".", "content": ""}]), root)
+    with pytest.raises(ArtifactError, match="leads out of"):
+        write_generated_files(load(files=[{"path": "link/a.h", "content": ""}]), root)
+    assert not list(outside.iterdir())
