@@ -58,10 +58,9 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
     parent, removed, deadline = _parent(), 0, 0.0
-    opened = _open_private(parent)  # what is removed is beneath this folder, whatever bears its name meanwhile
-    if opened < 0:
+    if (opened := _open_private(parent)) < 0:
         return 0
-    try:
+    try:  # what is removed is beneath this folder, whatever bears its name meanwhile
         while True:
             with locked(parent / _LOCK_NAME):
                 with os.scandir(opened) as entries:

@@ -135,7 +135,9 @@ def _authenticate(ray: ModuleType, address: str) -> None:
     if address == "auto":
         with contextlib.suppress(ConnectionError):  # there is none, as joining it will say
             address = ray._private.services.canonicalize_bootstrap_address_or_die(address)
-    is_loopback = _is_loopback(address)
+    host, is_loopback = address.rpartition(":")[0].strip("[]"), False
+    with contextlib.suppress(ValueError):
+        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
     if not is_loopback or token.exists() or "RAY_AUTH_TOKEN" in os.environ:
         os.environ[_MODE] = "token"
         ray._raylet.Config.initialize("")  # it has read the variable when it was imported
@@ -151,13 +153,6 @@ def _authenticate(ray: ModuleType, address: str) -> None:
     if run.returncode != _REFUSED:
         reason = (run.stderr.strip().splitlines() or ["no answer"])[-1][:300]
         raise WorkerError(f"no Ray cluster at {address}: {reason}; see ray status, {LOCAL_INSTEAD}")
-
-
-def _is_loopback(address: str) -> bool:
-    host = address.rpartition(":")[0].strip("[]")
-    with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(host).is_loopback
-    return host == "localhost"
 
 
 def _touch(address: str, timeout_s: float) -> None:
