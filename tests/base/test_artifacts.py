@@ -361,7 +361,7 @@ def read_all(path: Path) -> None:
             assert "\n" not in refusal
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(rows=st.lists(scores, min_size=1, max_size=5), data=st.data())
 def test_damaged_tables_end_in_one_line(tmp_path_factory, rows, data):
     path = tmp_path_factory.mktemp("damage") / "t.parquet"
