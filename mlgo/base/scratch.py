@@ -58,10 +58,9 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
         dead: process ids that are known to be dead; their folders are waited for, a second at most.
     """
     parent, removed, deadline = _parent(), 0, 0.0
-    if (opened := _open_private(parent)) < 0:
-        return 0
+    opened = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:  # what is removed is beneath this folder, whatever bears its name meanwhile
-        while True:
+        while _is_private(os.fstat(opened)):
             with locked(parent / _LOCK_NAME):
                 with os.scandir(opened) as entries:
                     ours = [
@@ -73,8 +72,9 @@ def sweep_abandoned(dead: Collection[int] = ()) -> int:
             removed += len(abandoned)
             deadline = deadline or time.monotonic() + _CHILD_EXECS_WITHIN_S
             if time.monotonic() > deadline or not any(list(parent.glob(f"{pid}-*")) for pid in dead):
-                return removed
+                break
             time.sleep(0.01)
+        return removed
     finally:
         os.close(opened)
 
@@ -143,36 +143,21 @@ def _process_root() -> Path:
 
 def _parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
-    if parent in _instead:
-        return _instead[parent]
-    if not make_private(parent):
+    if parent not in _instead and not make_private(parent):
         _instead[parent] = Path(tempfile.mkdtemp(prefix=f"mlgo-{os.getpid()}-"))
         _log.warning("%s is a link, of another user or open to others; using %s instead", parent, _instead[parent])
-        return _instead[parent]
-    return parent
+    return _instead.get(parent, parent)
 
 
 def make_private(folder: Path) -> bool:
     """Make a folder if there is none; whether it is this user's, closed to all others, and no link."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    opened = _open_private(folder)
-    if opened >= 0:
-        os.close(opened)
-    return opened >= 0
+    return _is_private(folder.lstat())
 
 
-def _open_private(folder: Path) -> int:
-    """Descriptor of a private folder, see `make_private`; -1 for others."""
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return -1
-    status = os.fstat(opened)
-    if status.st_uid == os.geteuid() and not stat.S_IMODE(status.st_mode) & 0o077:
-        return opened
-    os.close(opened)
-    return -1
+def _is_private(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def lock_folder(name: str) -> Path | None:
