@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -137,15 +138,21 @@ def is_shallow(value: Any) -> bool:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JSON that may come from others; `ValueError` for what is none, or is nested too deeply to be walked."""
+    """JSON that may come from others; `ValueError` for what is none, has infinite numbers, or is nested too deeply."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
     except RecursionError:
         value = None
     else:
         if is_shallow(value):
             return value
     raise ValueError(f"nested deeper than {_MAX_DEPTH}, or too large")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text[:20]} is no number of JSON")
+    return value
 
 
 def read_json(path: Path) -> Any:

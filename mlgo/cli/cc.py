@@ -12,7 +12,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.base.scratch import remove_own_scratch
@@ -96,7 +95,8 @@ def log(args: argparse.Namespace, record: dict[str, Any]) -> None:
     """Append a line to the file that ``--log`` names, if any."""
     if args.log:
         try:
-            with Path(args.log).open("a") as file:
+            place = os.open(args.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+            with os.fdopen(place, "a") as file:  # not waiting for the reader of a FIFO
                 file.write(json.dumps(record, separators=(",", ":")) + "\n")
         except OSError as error:
             print(f"mlgo {args.tool}: warning: cannot write {args.log}: {error.strerror}", file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from mlgo.base.files import MAX_TEXT_BYTES, file_sha256, read_input
+from mlgo.base.files import MAX_TEXT_BYTES, file_sha256, read_input, shown
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.deploy.card import with_card
 from mlgo.deploy.release import (
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
         if args.policies or args.output:
             raise ConfigError("--check ARCHIVE stands alone; leave out POLICY and -o")
         found = check_archive(args.check)
-        lines = [f"{policy}: {count} files as the card says" for policy, count in found.items()]
+        lines = [f"{shown(policy)}: {count} files as the card says" for policy, count in found.items()]
         say(args, {"archive": str(args.check), "policies": found}, "\n".join(lines))
         return
     if not args.policies or not args.output:

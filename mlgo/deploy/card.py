@@ -13,7 +13,7 @@ from jinja2 import UndefinedError
 
 from mlgo import __version__
 from mlgo.base.artifacts import MODULES, RESULTS, SHIPPED_SIZES, read_provenance, read_table
-from mlgo.base.files import content_hash, file_sha256, record_text
+from mlgo.base.files import content_hash, file_sha256, record_text, shown
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, HeadlineRow, headline
 from mlgo.compare.inference import POINTS_ONLY, Bootstrap, Comparison, Gain, tally_keys
@@ -238,7 +238,12 @@ def _limits(gains: Sequence[Json]) -> list[str]:
     return [*found, "This is one training. Another seed gives other weights and another gain."]
 
 
-_TEMPLATES = text_templates(Path(__file__).parent)
+def _harmless(value: object) -> str:
+    """Text that may come from others, in which a reader of Markdown sees no HTML, no link and no further line."""
+    return shown(str(value)).replace("<", "&lt;").replace("[", "\\[")
+
+
+_TEMPLATES = text_templates(Path(__file__).parent).overlay(finalize=_harmless)
 _TEMPLATES.filters |= {
     "gain": lambda gain: PLAIN.gain(Gain(**gain)),
     "known": lambda value: "unknown" if value is None else str(value),

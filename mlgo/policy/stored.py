@@ -158,8 +158,7 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
         stored = decode(folder, record, weights)
         if weights.dtype != np.float32:
             raise ValueError("weights.npy is not a float32 array")
-        if not isinstance(record["provenance"], dict):
-            raise ValueError("provenance is not an object")
+        _check_origin(record["provenance"])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); train it again") from error
     shape = stored.architecture
@@ -202,7 +201,8 @@ def _load_imported(folder: Path) -> ImportedPolicy:
         graph = Graph(content := read_input(path))
         if not features or {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
             raise ValueError(f"{_GRAPH} has not its inputs and output")
-        return ImportedPolicy(task, features, content, dict(record["provenance"]))
+        _check_origin(record["provenance"])
+        return ImportedPolicy(task, features, content, record["provenance"])
     except (KeyError, TypeError, ValueError, ArtifactError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); import it again") from error
 
@@ -212,9 +212,21 @@ def _decode_task(folder: Path, record: dict[str, Any]) -> tuple[str, tuple[str, 
     task = record["task"]
     if task not in [task.name for task in all_tasks()]:
         raise PolicyError(f"{folder} is for task {task!r}, which this version does not know")
-    if not isinstance(record["features"], list):
-        raise ValueError("features is not a list")
+    if not _are_names(record["features"]):
+        raise ValueError("features is not a list of names")
     return task, tuple(record["features"])
+
+
+def _are_names(found: object) -> bool:
+    return isinstance(found, list) and all(isinstance(one, str) for one in found)
+
+
+def _check_origin(origin: Any) -> None:
+    """Refuse provenance in which what is read of it has another shape."""
+    if not isinstance(origin, dict) or not isinstance(origin.get("compile", {}), dict):
+        raise ValueError("provenance, or compile in it, is not an object")
+    if odd := [name for name in ("languages", "fitted") if not _are_names(origin.get(name) or [])]:
+        raise ValueError(f"{odd[0]} in provenance is not a list of names")
 
 
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
@@ -239,7 +251,7 @@ def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy
 
 def _check_scaling(folder: Path, scaling: Normalisation) -> None:
     unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
-    fits = len(scaling.features) == scaling.centre.size == scaling.scale.size == unit.size
+    fits = all(one.shape == (len(scaling.features),) for one in (scaling.centre, scaling.scale, unit))
     if not fits or not np.isfinite([*scaling.centre, *scaling.scale, *unit]).all():
         raise PolicyError(f"{folder}: centre, scale and unit do not fit {len(scaling.features)} features")
     if not (np.all(scaling.scale > 0) and np.all(unit > 0)):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from mlgo.base.files import shown
 from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict
 from mlgo.compare.scores import ComparisonRow
 
@@ -149,7 +150,7 @@ class Table:
 
     def aligned(self) -> str:
         """For a terminal: columns aligned."""
-        rows = [self._titles, *self.cells(PLAIN)]
+        rows = [self._titles, *([shown(cell) for cell in row] for row in self.cells(PLAIN))]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
         return "\n".join("  ".join(row).rstrip() for row in padded)

@@ -1,20 +1,27 @@
 """What comes from outside: files that are none, names that are none, text that steers a terminal, bombs."""
 
 import gzip
+import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from mlgo.base.config import read_yaml
 from mlgo.base.files import file_sha256, open_input, parse_json, read_array, read_input, read_json, shown, write_text
 from mlgo.corpus.build import unpack
+from mlgo.deploy.card import page
+from mlgo.deploy.linking import LinkCommand
 from mlgo.deploy.release import check_archive
-from mlgo.errors import ArtifactError, ConfigError, CorpusError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError, LinkError
+from mlgo.policy.stored import load_policy
+from mlgo.report.pages import Column, Table
 
 
 @pytest.fixture(params=["fifo", "device", "folder", "socket", "dangling", "loop", "long", "half"])
@@ -207,3 +214,31 @@ def test_output_that_is_closed(tail, status):
     done = run(PRINTING, tail)
     assert done.returncode == status
     assert done.stderr in ("", "error: no space left on the device (temporary folder)\n")
+
+
+def test_response_files_that_name_each_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").write_text("-a @x @x")
+    with pytest.raises(LinkError, match="more than 256 response files"):
+        LinkCommand.read(["@x"])
+    (tmp_path / "x").write_text("'a")
+    with pytest.raises(LinkError, match="@x cannot be read"):
+        LinkCommand.read(["@x"])
+
+
+def test_names_of_others_in_tables_and_cards():
+    table = Table([Column("name", lambda row, style: row, left=True)], ["a\nok\x1b[2J"])
+    assert table.aligned() == "name\na\\nok\\x1b[2J"
+    released = Path(__file__).parents[2] / "data/released/tree8-s0"
+    text = page(json.loads((released / "card.json").read_text()) | {"name": "<script>\n[a](javascript:b)"})
+    assert text.startswith("# &lt;script>\\n\\[a](javascript:b)")
+
+
+@pytest.mark.parametrize("origin", [3, {"compile": 3}, {"languages": 3}, {"languages": [3]}, {"fitted": [[]]}])
+def test_provenance_of_another_shape(tmp_path, origin):
+    released = Path(__file__).parents[2] / "data/released/tree8-s0"
+    record = json.loads((released / "policy.json").read_text()) | {"provenance": origin}
+    shutil.copy(released / "weights.npy", tmp_path)
+    (tmp_path / "policy.json").write_text(json.dumps({name: record[name] for name in record if name != "sha256"}))
+    with pytest.raises(ArtifactError, match="provenance"):
+        load_policy(tmp_path)

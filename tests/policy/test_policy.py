@@ -171,13 +171,17 @@ def test_damaged_files(case, policy, tmp_path):
         ("features", ["a"], PolicyError, "2 inputs where what it sees makes 1"),
         ("features", ["a", "b", "c"], PolicyError, "2 inputs where what it sees makes 3"),
         *(
-            (key, one, PolicyError, "")
+            (key, one, (PolicyError, ArtifactError), "")
             for key in ("centre", "scale", "unit")
             for one in ([1.0], [1.0] * 3, [1.0, np.nan])
         ),
-        *((key, one, PolicyError, "") for key in ("scale", "unit") for one in ([0.0, 1.0], [1.0, np.inf])),
+        *(
+            (key, one, (PolicyError, ArtifactError), "")
+            for key in ("scale", "unit")
+            for one in ([0.0, 1.0], [1.0, np.inf])
+        ),
         ("unit", "small", ArtifactError, ""),
-        ("widths", [], PolicyError, ""),
+        ("widths", [], (PolicyError, ArtifactError), ""),
         ("widths", [2, 2], PolicyError, "do not end in one output"),
         ("widths", ["2", "1"], ArtifactError, ""),
         ("widths", [2.0, 1.0], ArtifactError, ""),

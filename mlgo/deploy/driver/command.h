@@ -6,6 +6,7 @@
 #include "text.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 
 struct Command {
   const char *Level = "-O0";     // the last of its options for optimization
@@ -51,6 +52,9 @@ inline bool isHeaderLanguage(const char *Language) {
 
 // Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none.
 inline void readWords(const char *Path, List<char *> &Words) {
+  struct stat State;
+  if (stat(Path, &State) || !S_ISREG(State.st_mode)) // what a FIFO holds is the compiler's
+    return;
   FILE *File = fopen(Path, "rb");
   if (!File)
     return;
@@ -89,6 +93,11 @@ inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found
   for (size_t I = 0; I < NumWords; ++I) {
     const char *Word = Words[I];
     if (Word[0] == '@' && Word[1] && Depth < 8) {
+      static int NumFiles = 0; // files that name each other twice would be read for ever; the compiler refuses them
+      if (++NumFiles > 256) {
+        Found.HasCode = false;
+        return;
+      }
       List<char *> Inner;
       readWords(Word + 1, Inner);
       read(Inner.data(), Inner.size(), IsCxx, Found, Language, Depth + 1); // its words live on: the process is short

@@ -92,7 +92,7 @@ void log(const Options &Asked, const Command &Given, const char *Outcome, const 
   snprintf(Numbers, sizeof Numbers, ",\"questions\":%ld,\"not_zero\":%ld,\"seconds\":%.4f}\n", NumQuestions, NumChanges,
            Seconds);
   add(Numbers);
-  const int File = open(Asked.Log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int File = open(Asked.Log, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
   if (File < 0 || write(File, Line.data(), Line.size()) < 0)
     fprintf(stderr, "mlgo cc: warning: cannot write %s: %s\n", Asked.Log, strerror(errno));
   if (File >= 0)
