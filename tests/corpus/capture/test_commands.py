@@ -112,3 +112,24 @@ def test_lines_of_a_shell_that_change_folders_or_run_cmake_or_a_cache():
     (call,) = shell_calls("cd sub && ccache /usr/bin/c++ -DTEXT='\"a b\"' -c a.cc", FOLDER)
     assert (call.tool, call.program, call.folder) == ("c++", "ccache /usr/bin/c++", FOLDER / "sub")
     assert call.arguments == ('-DTEXT="a b"', "-c", "a.cc")
+
+
+@pytest.mark.parametrize(
+    ("command", "language"),
+    [
+        ("g++ -c a.c", "c++"),
+        ("gcc -c a.c", "c"),
+        ("gcc -x c++ -c a.c", "c++"),
+        ("clang --driver-mode=g++ -c a.c", "c++"),
+        ("cc -x c -c a.inc", "c"),
+        ("g++ --language=c++ -c a.ipp", "c++"),
+        ("gcc -x c++ -x none -c a.c", "c"),
+        ("gcc -x assembler -c a.c", "assembler"),
+        ("gcc -c a.inc", ""),
+    ],
+)
+def test_the_compiler_and_its_options_decide_the_language(command, language):
+    name, *arguments = command.split()
+    tool = "c++" if name == "g++" else "cc"
+    (step,) = steps_of(ToolInvocation(tool, name, Path("/b"), tuple(arguments)))
+    assert step.language == language
