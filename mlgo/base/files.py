@@ -247,6 +247,8 @@ class Draft:
     def __init__(self, target: Path, *, is_folder: bool = False) -> None:
         self._target, self._is_folder = target, is_folder
         self._descriptor = -1
+        if not target.name:
+            raise ArtifactError(f"cannot write {target}: it is a folder; name a file in it")
         self.path = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
         with self.filling():
             if not is_folder and target.exists() and not target.is_file():  # a rename would replace a device, too

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
-from mlgo.base.files import relative
+from mlgo.base.files import relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import shared_folder
@@ -128,11 +128,11 @@ def _summary(output: Path, captured: Captured) -> str:
     lines = [f"{captured.modules} modules and {captured.programs} programs in {output}"]
     for kind, count in Counter(reason.split(":")[0] for reason in captured.skipped.values()).most_common():
         first = next(f"{name}: {why}" for name, why in captured.skipped.items() if why.startswith(kind))
-        lines.append(f"{count} sources left out ({kind}), the first is {first}")
+        lines.append(f"{count} sources left out ({kind}), the first is {shown(first)}")
     lines += [
         f"{count} modules of {level} are marked as of the configured level" for level, count in captured.edited.items()
     ]
-    lines += [f"link left out: {name}: {reason}" for name, reason in captured.left_out.items()]
+    lines += [f"link left out: {shown(name)}: {shown(reason)}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)
 
 

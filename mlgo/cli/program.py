@@ -259,7 +259,7 @@ def _reason(error: Exception) -> str:
 
 _REFUSALS = (
     *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
-    *(errno.EEXIST, errno.ENXIO, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE),
+    *(errno.EEXIST, errno.ENXIO, errno.EINVAL, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE),
 )
 """Answers of the system that lie in what is on the disk. That a file is missing may be a mistake of ours."""
 

@@ -64,6 +64,8 @@ def test_a_file_is_read_within_bounds(tmp_path):
 
 
 def test_no_device_is_replaced(tmp_path):
+    with pytest.raises(ArtifactError, match="it is a folder"):
+        write_text(Path(), "")
     os.mkfifo(tmp_path / "x")
     with pytest.raises(ArtifactError, match="something else than a file is there"):
         write_text(tmp_path / "x", "")
@@ -72,7 +74,7 @@ def test_no_device_is_replaced(tmp_path):
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 5_000 + "1" + "}" * 5_000, "[" * 101 + "]" * 101, "NaN,"])
 def test_deep_json(text):
-    with pytest.raises(ValueError, match=r"nested|Extra data"):
+    with pytest.raises(ValueError, match=r"nested|no number"):
         parse_json(text)
 
 
