@@ -265,9 +265,11 @@ def test_only_a_cluster_that_is_closed_is_joined(head, ip, driver, token, says, 
 @pytest.mark.slow
 def test_the_token_of_a_cluster_that_is_started_here_is_for_its_user_alone(tmp_path):
     common = {name: text for name, text in os.environ.items() if not name.startswith("RAY_AUTH")}
-    environment = common | {"HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY), "RAY_TMPDIR": str(tmp_path)}
+    environment = common | {"HOME": str(tmp_path), "PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "-c", JOINS, ""]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=True, env=environment)
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as short:  # names of sockets have 107 bytes at most
+        environment["RAY_TMPDIR"] = short
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=True, env=environment)
     assert run.stdout == "joined\n"
     assert (tmp_path / ".ray" / "auth_token").stat().st_mode & 0o777 == 0o600
 
