@@ -1,5 +1,6 @@
 """Runs hostile inputs in folders of their own and judges what each has left behind."""
 
+import copy
 import fnmatch
 import hashlib
 import os
@@ -21,6 +22,8 @@ CHECKOUT = Path(os.environ.get("MLGO_HOSTILE_CHECKOUT", REPOSITORY)).absolute()
 FAULTS = ("canary", "outside", "traceback", "hang", "crash", "memory", "left", "content", "display", "control")
 """What may be wrong with an outcome. A display is a name that speaks to the terminal, a control does not show its
 effect where it must."""
+_FIRED = (".so.fired", ".sh.fired", "outside/fired")
+"""Ends of the names of what canaries write."""
 _CANARY = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -95,6 +98,12 @@ class Input:
     @property
     def key(self) -> str:
         return f"{self.kind}-{self.surface}-{self.name}"
+
+
+Tables = dict[str, list[dict[str, Any]]]
+"""Rows of tables by schema."""
+TABLES = {"PROJECT": "project", "OBJECTS_OF_BUILD": "objects", "PROGRAMS_OF_PROJECT": "programs"}
+"""Tables of a captured project."""
 
 
 class Server:
@@ -187,6 +196,14 @@ class Place:
         self.world.call("write_rows", str(path), schema, rows, origin)
         return path
 
+    def project(self, edit: Callable[[Tables], object], to: str = "p", *, clang: bool = False) -> Path:
+        """Write an honest project whose rows a function has changed; of one module, if the other clang made it."""
+        tables, origins = copy.deepcopy(self.world.tables("of-clang" if clang and self.world.clang else "project"))
+        edit(tables)
+        for schema, name in TABLES.items():
+            self.table(f"{to}/{name}.parquet", schema, tables[schema], **origins[schema])
+        return self.work / to
+
     def state(self) -> dict[str, tuple[Any, ...]]:
         """What is in the place besides the output: kind and content by path."""
         return dict(_entries(self.root, skip=("out", "tmp", "log")))
@@ -195,7 +212,7 @@ class Place:
 def _entries(root: Path, skip: Sequence[str]) -> Iterator[tuple[str, tuple[Any, ...]]]:
     for folder, folders, files in os.walk(root):
         if Path(folder) == root:
-            folders[:] = [name for name in folders if name not in skip]
+            folders[:], files = ([name for name in some if name not in skip] for some in (folders, files))
         for name in [*folders, *files]:
             path = os.path.join(folder, name)  # noqa: PTH118 (names may be no text)
             status = os.lstat(path)
@@ -215,6 +232,16 @@ class World:
         self.folder, self.server, self.plugin, self.clang = folder, server, plugin, clang
         (folder / "places").mkdir(parents=True, exist_ok=True)
         self._count = 0
+        self._tables: dict[str, tuple[Tables, dict[str, dict[str, Any]]]] = {}
+
+    def tables(self, project: str) -> tuple[Tables, dict[str, dict[str, Any]]]:
+        """Rows and provenance of an honest project's tables, not to be changed."""
+        if project not in self._tables:
+            paths = {schema: str(self.folder / project / f"{name}.parquet") for schema, name in TABLES.items()}
+            rows = {schema: self.call("read_rows", path, schema) for schema, path in paths.items()}
+            origins = {schema: self.call("read_origin", path) for schema, path in paths.items()}
+            self._tables[project] = rows, origins
+        return self._tables[project]
 
     @property
     def config(self) -> list[str]:
@@ -293,11 +320,11 @@ def _faults(
     one: Input, place: Place, request: Request, before: Mapping[str, Any], outcome: Outcome
 ) -> Iterator[tuple[str, str]]:
     for path, _ in _entries(place.root, skip=("log",)):
-        if path.endswith("fired"):
+        if path.endswith(_FIRED):
             yield "canary", path
     after = place.state()
     for path in sorted(before.keys() | after.keys()):
-        allowed = path.endswith("fired") or any(fnmatch.fnmatchcase(path, one) for one in request.may_write)
+        allowed = path.endswith(_FIRED) or any(fnmatch.fnmatchcase(path, one) for one in request.may_write)
         if before.get(path) != after.get(path) and not allowed:
             yield "outside", path
     if "Traceback (most recent call last)" in outcome.text or "panic:" in outcome.text:

@@ -1,13 +1,13 @@
 """Kind A: text of others that becomes a word of a compiler's or linker's command line."""
 
+import hashlib
 import json
 import shlex
 import struct
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from tests.hostile.harness import Input, Place, Request
-from tests.hostile.world import project_rows
+from tests.hostile.harness import Input, Place, Request, Tables
 
 _JOINED = """-D -U -I -iquote -isystem -idirafter -include -imacros -march= -mtune= -mcpu= -mfpmath= -ftrapv-handler=
 -fconstant-string-class= -std= -fvisibility= -mabi= -mcmodel= -ffile-prefix-map=a= -frandom-seed= -ftls-model=
@@ -166,16 +166,11 @@ def _wrapper(place: Place, words: list[str], *, plugins: bool, form: str) -> Req
         return capture(place, "m.bc", plugins=plugins)
     if form == "compile":
         return Request(["mlgo", "compile", "m.bc", *config, "-o", place.out / "m.o"])
-    place.table("p/project.parquet", "PROJECT", [_module("a.c", module)])
-    place.table("p/programs.parquet", "PROGRAMS_OF_PROJECT", [])
-    return _evaluate(place, plugins=plugins)
+    place.project(lambda tables: tables["PROJECT"][0].update(bitcode=module), clang=plugins)
+    return evaluate(place, plugins=plugins)
 
 
-def _module(name: str, bitcode: bytes) -> dict[str, object]:
-    return {"project": "p", "module": name, "language": "c", "ir_sha256": "0" * 64, "bitcode": bitcode}
-
-
-def _evaluate(place: Place, *more: str, plugins: bool = True) -> Request:
+def evaluate(place: Place, *more: str, plugins: bool = True) -> Request:
     config = place.world.plugins if plugins else place.world.config
     policy = place.world.folder / "policy-s0"
     words = ["mlgo", "evaluate", "--policy", policy, "--project", "p", "--output", place.out, "--workers", "1"]
@@ -189,27 +184,31 @@ def _options(place: Place, words: list[str], *, plugins: bool) -> Request:
 
 def _objects(place: Place, words: list[str], *, plugins: bool, column: str) -> Request:
     """The honest project, as another clang would have made it, with one foreign cell."""
-    armed, tables = arm(place, words), project_rows(place.world)
-    for row in tables["OBJECTS_OF_BUILD"]:
-        row |= {"folder": str(place.work), "source": "a.c", "driver": "clang", "level": "-Os"}
-        row |= {"source_sha256": __import__("hashlib").sha256((place.work / "a.c").read_bytes()).hexdigest()}
+    armed = arm(place, words)
+    source = hashlib.sha256((place.work / "a.c").read_bytes()).hexdigest()
+
+    def edit(tables: Tables) -> None:
+        row = tables["OBJECTS_OF_BUILD"][0]
+        row |= {"folder": str(place.work), "source": "a.c", "driver": "clang", "level": "-Os", "source_sha256": source}
         row[column] = armed if column == "options" else armed[-1]
-    for schema, name in (("PROJECT", "project"), ("OBJECTS_OF_BUILD", "objects")):
-        place.table(f"p/{name}.parquet", schema, tables[schema])
+
+    place.project(edit)
     config = place.world.plugins if plugins else place.world.config
-    words = ["mlgo", "corpus", "verify", "--project", "p", "--jobs", "1", *config]
-    return Request(words, may_write=["in/p", "in/p/verified.parquet"])
+    verify = ["mlgo", "corpus", "verify", "--project", "p", "--jobs", "1", *config]
+    return Request(verify, may_write=["in/p", "in/p/verified.parquet"])
 
 
 def _programs(place: Place, words: list[str], *, plugins: bool, column: str) -> Request:
     """The honest project with a foreign cell in the table of its linked files."""
-    armed, tables = arm(place, words), project_rows(place.world)
+    armed = arm(place, words)
     place.write("l", f"-Map={place.forbidden}\n--reproduce={place.forbidden}.tar\n-o\n{place.forbidden}2\n")
-    for row in tables["PROGRAMS_OF_PROJECT"]:
-        row[column] = armed if isinstance(row[column], list) else armed[-1]
-    for schema, name in (("PROJECT", "project"), ("PROGRAMS_OF_PROJECT", "programs")):
-        place.table(f"p/{name}.parquet", schema, tables[schema])
-    return _evaluate(place, plugins=False)
+
+    def edit(tables: Tables) -> None:
+        for row in tables["PROGRAMS_OF_PROJECT"]:
+            row[column] = armed if isinstance(row[column], list) else armed[-1]
+
+    place.project(edit)
+    return evaluate(place, plugins=False)
 
 
 _LINKER = """@l|-Map={out}|--reproduce={out}|-o{out}|-plugin={so}|--load-pass-plugin={so}|-mllvm=-load={so}
@@ -240,21 +239,10 @@ _VALUES: dict[str, _Make] = {
     **{f"objects-{one}": partial(_objects, column=one) for one in ("source", "level", "compiler", "driver", "folder")},
 }
 """Surfaces that take one word, which becomes a part of an option or a name."""
-_WORDS = [
-    "@f",
-    "@./f",
-    "@{work}/f",
-    "@g",
-    "@w",
-    "-fplugin={so}",
-    "-Xclang",
-    "-load",
-    "-o{out}",
-    "./@f",
-    "{so}",
-    "-D@f",
+_WORDS = (
+    *("@f", "@./f", "@{work}/f", "@g", "@w", "-fplugin={so}", "-Xclang", "-load", "-o{out}", "./@f", "{so}", "-D@f"),
     "-fproc-stat-report={out}",
-]
+)
 
 
 def inputs() -> Iterator[Input]:
@@ -269,6 +257,6 @@ def inputs() -> Iterator[Input]:
             name = word.replace("/", "_")
             yield Input("A", surface, name, partial(make, words=[word], plugins=needs), needs_plugins=needs)
     for column in ("entry", "options", "libraries", "version_script", "kind", "program"):
-        for word in _LINKER:
+        for word in _LINKER if column in ("entry", "options") else _LINKER[:4]:
             name = word.replace("/", "_")
             yield Input("A", f"programs-{column}", name, partial(_programs, words=[word], plugins=False, column=column))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 LENGTH = struct.Struct("<Q")
-MEMORY_BYTES, ADDRESS_BYTES, FILE_BYTES = 2 << 30, 12 << 30, 1 << 30
+MEMORY_BYTES, ADDRESS_BYTES, FILE_BYTES = 1600 << 20, 12 << 30, 1 << 30
 """Most that an input may have: resident with all that it starts, addresses of a process, and bytes of a file."""
 _COMMANDS = (
     "doctor capture corpus compile_module cc ld evaluate import_model replay configure size_diff publish combine"
@@ -44,7 +44,7 @@ def write_rows(path: str, schema: str, rows: list[dict[str, Any]], origin: dict[
     fields = getattr(artifacts(), schema)
     empty = {"string": "", "bool": False, "int64": 0, "int32": 0, "double": 0.0}
     rows = [{one.name: row.get(one.name, _empty(one, empty)) for one in fields} for row in rows]
-    artifacts().write_rows(Path(path), rows, fields, artifacts().provenance(**origin))
+    artifacts().write_rows(Path(path), rows, fields, {**artifacts().provenance(), **origin})
 
 
 def _empty(field: Any, empty: dict[str, Any]) -> Any:
@@ -54,6 +54,12 @@ def _empty(field: Any, empty: dict[str, Any]) -> Any:
 def read_rows(path: str, schema: str) -> list[dict[str, Any]]:
     """Rows of a table by the checkout's own reader."""
     found: list[dict[str, Any]] = artifacts().read_table(Path(path), getattr(artifacts(), schema)).to_pylist()
+    return found
+
+
+def read_origin(path: str) -> dict[str, Any]:
+    """Provenance of a table."""
+    found: dict[str, Any] = artifacts().read_provenance(Path(path))
     return found
 
 
@@ -187,8 +193,7 @@ def run(request: dict[str, Any]) -> None:
     status = 0
     try:
         if "call" in request:
-            found = globals()[request["call"]](*request["arguments"])
-            Path(request["stdout"]).write_bytes(pickle.dumps(found))
+            status = call(request)
         else:
             encoding, errors = request.get("encoding", ("utf-8", "surrogateescape"))
             sys.stdin = open(0, closefd=False)  # noqa: SIM115
@@ -210,6 +215,19 @@ def run(request: dict[str, Any]) -> None:
         sys.stderr.flush()
     finally:
         os._exit(status & 0xFF)
+
+
+def call(request: dict[str, Any]) -> int:
+    """Call a function; what is raised on purpose is a message and status 3."""
+    try:
+        found = globals()[request["call"]](*request["arguments"])
+    except Exception as error:
+        if not any(one.__name__ == "MlgoError" for one in type(error).__mro__):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 3
+    Path(request["stdout"]).write_bytes(pickle.dumps(found))
+    return 0
 
 
 def main(program: str) -> None:

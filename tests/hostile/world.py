@@ -41,7 +41,7 @@ def make_world(folder: Path, checkout: Path = CHECKOUT) -> World:
     (folder / "db.json").write_text(json.dumps(database))
     _run(world, place, ["mlgo", "capture", "-o", folder / "of-clang", "--from", folder / "db.json", *world.plugins])
     for project, ending in (("project", ".bc"), ("of-clang", "-clang.bc")):
-        for row in world.call("read_rows", str(folder / project / "project.parquet"), "PROJECT"):
+        for row in world.tables(project)[0]["PROJECT"]:
             (folder / f"{Path(row['module']).stem}{ending}").write_bytes(row["bitcode"])
     _run(world, place, ["mlgo", "compile", folder / "a.bc", *world.config, "--log", folder / "a.episode"])
     return world
@@ -50,12 +50,3 @@ def make_world(folder: Path, checkout: Path = CHECKOUT) -> World:
 def _run(world: World, place: Place, words: list[object]) -> None:
     found = world.start(place, Request([str(word) for word in words], seconds=300.0))
     assert found.status == 0, found.text
-
-
-def project_rows(world: World) -> dict[str, list[dict[str, object]]]:
-    """Rows of the honest project's tables, by schema."""
-    tables = {"PROJECT": "project", "OBJECTS_OF_BUILD": "objects", "PROGRAMS_OF_PROJECT": "programs"}
-    return {
-        schema: world.call("read_rows", str(world.folder / f"project/{name}.parquet"), schema)
-        for schema, name in tables.items()
-    }
