@@ -11,7 +11,6 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -37,7 +36,7 @@ def main() -> int:
         for number in range(args.jobs):
             worlds.put(make_world(Path(folder) / str(number)))
 
-        def run(one: Input) -> tuple[Sequence[tuple[str, str]], Outcome | None]:
+        def run(one: Input) -> tuple[list[tuple[str, str]], Outcome | None]:
             world = worlds.get()
             try:
                 if one.needs_plugins and not world.clang:
@@ -55,7 +54,7 @@ def main() -> int:
                 slowest.append((outcome.cpu, one.key))
                 for fault in {fault for fault, _ in found}:
                     faults[one.kind][fault] += 1
-                for fault, what in found:
+                for fault, what in dict(reversed(found)).items():
                     print(f"{one.key}: {fault}: {what}", flush=True)
                 if args.verbose:
                     print(f"{one.key}: status {outcome.status}: {outcome.text.strip()[-300:]}", flush=True)

@@ -290,7 +290,12 @@ class World:
             found = self.start(place, Request(arguments, call=function))
         if found.status:
             raise ValueError(found.text)
-        return pickle.loads(found.stdout)
+        return self.unpickled(found.stdout)
+
+    @staticmethod
+    def unpickled(data: bytes) -> Any:
+        """What a function of the server has given."""
+        return pickle.loads(data)
 
     def place(self) -> Place:
         """A new place."""

@@ -71,6 +71,12 @@ def read_policy(path: str) -> tuple[Any, ...]:
     return (json.dumps(record, sort_keys=True), None if weights is None else weights.tobytes())
 
 
+def store_policy(source: str, folder: str) -> None:
+    """Store a policy as this checkout does now."""
+    stored = importlib.import_module("mlgo.policy.stored")
+    stored.save_policy(stored.load_policy(Path(source)), Path(folder))
+
+
 def read_text(path: str) -> str:
     """Bytes of a file as text, for controls."""
     return Path(path).read_text()

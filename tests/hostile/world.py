@@ -44,6 +44,8 @@ def make_world(folder: Path, checkout: Path = CHECKOUT) -> World:
         for row in world.tables(project)[0]["PROJECT"]:
             (folder / f"{Path(row['module']).stem}{ending}").write_bytes(row["bitcode"])
     _run(world, place, ["mlgo", "compile", folder / "a.bc", *world.config, "--log", folder / "a.episode"])
+    for source, stored in (("policy-s0", "stored-s0"), ("tree-s0", "tree-stored-s0")):
+        world.call("store_policy", str(folder / source), str(folder / stored))
     return world
 
 

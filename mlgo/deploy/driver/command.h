@@ -5,8 +5,10 @@
 #include "options.h"
 #include "text.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct Command {
   const char *Level = "-O0";     // the last of its options for optimization
@@ -50,14 +52,21 @@ inline bool isHeaderLanguage(const char *Language) {
   return Dash && isSame(Dash, "-header");
 }
 
-// Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none.
+// A command line names no more response files than this, however they name each other; the rest is the compiler's.
+static constexpr int MaxFiles = 256;
+
+// Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none, and neither has
+// a pipe or a device: those may not end, and what is read here would be missing to the compiler.
 inline void readWords(const char *Path, List<char *> &Words) {
-  struct stat State;
-  if (stat(Path, &State) || !S_ISREG(State.st_mode)) // what a FIFO holds is the compiler's
+  const int Descriptor = open(Path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat Status;
+  FILE *File = Descriptor >= 0 && fstat(Descriptor, &Status) == 0 && S_ISREG(Status.st_mode) ? fdopen(Descriptor, "rb")
+                                                                                             : nullptr;
+  if (!File) {
+    if (Descriptor >= 0)
+      close(Descriptor);
     return;
-  FILE *File = fopen(Path, "rb");
-  if (!File)
-    return;
+  }
   List<char> Word;
   bool InWord = false;
   int Quote = 0;
@@ -88,19 +97,19 @@ inline void readWords(const char *Path, List<char *> &Words) {
   fclose(File);
 }
 
-inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found, const char *&Language,
+inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found, const char *&Language, int &NumFiles,
                  int Depth = 0) {
   for (size_t I = 0; I < NumWords; ++I) {
     const char *Word = Words[I];
     if (Word[0] == '@' && Word[1] && Depth < 8) {
-      static int NumFiles = 0; // files that name each other twice would be read for ever; the compiler refuses them
-      if (++NumFiles > 256) {
+      if (++NumFiles > MaxFiles) { // files that name each other; the compiler refuses them
         Found.HasCode = false;
         return;
       }
       List<char *> Inner;
       readWords(Word + 1, Inner);
-      read(Inner.data(), Inner.size(), IsCxx, Found, Language, Depth + 1); // its words live on: the process is short
+      read(Inner.data(), Inner.size(), IsCxx, Found, Language, NumFiles,
+           Depth + 1); // its words live on: the process is short
     } else if (isSame(Word, "-")) {
       Found.ReadsInput = true;
     } else if (startsWith(Word, "-x")) {
@@ -133,7 +142,8 @@ inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found
 inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Command Found;
   const char *Language = nullptr;
-  command::read(Words, NumWords, IsCxx, Found, Language);
+  int NumFiles = 0;
+  command::read(Words, NumWords, IsCxx, Found, Language, NumFiles);
   return Found;
 }
 
