@@ -9,6 +9,8 @@ REASON ?=
 FILES ?=
 FORMS ?=
 EXTRA ?=
+FUZZ ?=
+SECONDS ?= 600
 TORCH ?= torch==2.13.0
 
 VENV := .venv
@@ -21,7 +23,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-pipeline test-slow check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -56,6 +58,12 @@ test-pipeline: setup  ## run the tests of rules and stages, which run the tiny p
 
 test-slow: setup  ## run all tests; with FILES=... only the slow ones of these
 	$(PYTEST) $(if $(FILES),-m slow $(FILES))
+
+fuzz: setup  ## run more than 1,000 hostile inputs on the command line, print what was found by kind (6 minutes on 2 cores); FUZZ="--only 'K-*'"
+	$(RUN) python -m tests.hostile.fuzz $(FUZZ)
+
+fuzz-driver: setup  ## run the parsers of the driver of mlgo cc under libFuzzer for SECONDS; needs clang-19 and libclang-rt-19-dev
+	$(RUN) python -m tests.hostile.driver_fuzz $(SECONDS)
 
 check: setup  ## linters, formatters, types, workflow
 	$(RUN) ruff check .

@@ -14,24 +14,10 @@ from hypothesis import strategies as st
 from tests.hostile.harness import Input, Outcome, Place, Request, Tables
 from tests.hostile.options import build_recipe, capture
 
-_FILES = [
-    "fifo",
-    "zero",
-    "random",
-    "full",
-    "socket",
-    "folder",
-    "dangling",
-    "loop",
-    "empty",
-    "junk",
-    "missing",
-    "unreadable",
-    "bom",
-    "nul",
-    "link",
-    "proc",
-]
+_FILES = (
+    *("fifo", "zero", "random", "full", "socket", "folder", "dangling", "loop", "empty", "junk", "missing"),
+    *("unreadable", "bom", "nul", "link", "proc"),
+)
 
 
 def odd_file(place: Place, name: str, kind: str) -> str:
@@ -109,8 +95,8 @@ def command(place: Place, text: str, **options: Any) -> Request:
 
 
 def _odd(place: Place, text: str, kind: str) -> Request:
-    name = next(word for word in text.split() if word.split("=")[-1].split(".")[0] in ("x", "./x", "compile_commands"))
-    odd_file(place, name.rpartition("=")[2], kind)
+    names = (word.rpartition("=")[2].removeprefix("./") for word in text.split())
+    odd_file(place, next(name for name in names if name.startswith(("x", "compile_"))), kind)
     return command(place, text)
 
 
@@ -197,20 +183,10 @@ def _changed(honest: Any, path: tuple[Any, ...], value: Any) -> Any:
     return copy
 
 
-_POLICY_KEYS = [
-    "format",
-    "task",
-    "widths",
-    "features",
-    "centre",
-    "scale",
-    "unit",
-    "provenance",
-    "groups",
-    "languages",
-    "optimization",
-]
-_PROVENANCE = ["compile", "seed", "languages", "optimization", "learner", "corpus"]
+_POLICY_KEYS = (
+    *("format", "task", "widths", "features", "centre", "scale", "unit", "provenance", "groups", "languages"),
+)
+_PROVENANCE = ("compile", "seed", "languages", "optimization", "learner", "corpus")
 
 
 def _policy(place: Place, keys: tuple[str, ...], value: Any, text: str) -> Request:
@@ -253,49 +229,11 @@ def _json(place: Place, surface: str, path: tuple[Any, ...], value: Any) -> Requ
     return capture(place, "c", plugins=False)
 
 
-_LINES = st.lists(
-    st.sampled_from(
-        [
-            "cc",
-            "c++",
-            "-c",
-            "a.c",
-            "-o",
-            "a.o",
-            "-x",
-            "c",
-            "c++",
-            "none",
-            "-",
-            "@r",
-            "-I",
-            "-D",
-            "-Os",
-            "-O9",
-            "-include",
-            "-Wl,",
-            "-l",
-            "-L",
-            "cd",
-            "&&",
-            ";",
-            "|",
-            "'",
-            '"',
-            "\\",
-            "ar",
-            "rcs",
-            "--",
-            "env",
-            "x=1",
-            "\x00",
-            "�",
-            "-MD",
-            "-MF",
-        ]
-    ),
-    max_size=9,
+_WORDS = (
+    *("cc", "c++", "-c", "a.c", "-o", "a.o", "-x", "c", "c++", "none", "-", "@r", "-I", "-D", "-Os", "-O9", "-include"),
+    *("-Wl,", "-l", "-L", "cd", "&&", ";", "|", "'", '"', "\\", "ar", "rcs", "--", "env", "x=1", "\0", "\udcff", "-MF"),
 )
+_LINES = st.lists(st.sampled_from(_WORDS), max_size=9)
 
 
 def _line(place: Place, words: list[str]) -> Request:

@@ -39,9 +39,8 @@ def main() -> int:
         command = [clang, "--driver-mode=g++", *_FLAGS, f"-I{folder}", f"-I{drivers._SOURCES}", source, "-o", program]
         subprocess.run(command, check=True)
         limits = [f"-max_total_time={seconds}", "-timeout=10", "-rss_limit_mb=1024", "-max_len=4096", "-detect_leaks=0"]
-        run = subprocess.run(
-            [program, corpus, *limits, f"-artifact_prefix={os.getcwd()}/", "-print_final_stats=1"], env=_ENVIRONMENT
-        )
+        limits += [f"-artifact_prefix={Path.cwd()}/", "-print_final_stats=1"]
+        run = subprocess.run([program, corpus, *limits], env=_ENVIRONMENT, check=False)
         return run.returncode
 
 
