@@ -43,9 +43,15 @@ def users(pattern: str) -> Counter[str]:
 @pytest.mark.parametrize(
     ("pattern", "allowed"),
     [
-        (r"\bPopen\(|\bsubprocess\.(?:run|call|check_\w+|getoutput)\(|\bos\.(?:exec\w+|spawn\w+|system|popen)\(", PROGRAMS),
+        (
+            r"\bPopen\(|\bsubprocess\.(?:run|call|check_\w+|getoutput)\(|\bos\.(?:exec\w+|spawn\w+|system|popen)\(",
+            PROGRAMS,
+        ),
         (r"\brmtree\(", DELETIONS),
-        (r"\bpickle\.loads?\(|\byaml\.(?:unsafe_|full_)?load\(|\bextractall\(|\beval\(|\btempfile\.mktemp\(", UNPICKLING),
+        (
+            r"\bpickle\.loads?\(|\byaml\.(?:unsafe_|full_)?load\(|\bextractall\(|\beval\(|\btempfile\.mktemp\(",
+            UNPICKLING,
+        ),
         (r"allow_pickle=True|shell=True", {}),
     ],
     ids=["programs", "deletions", "unpickling", "shells"],
@@ -108,4 +114,4 @@ mlgo/research/commands/lit.py 2
 mlgo/research/lit_host.py 2
 mlgo/research/lit_standins.py 1
 """
-"""How often each file reads otherwise: what it has written itself, what a compiler has just made, or its own sources."""
+"""How often each file reads otherwise: what it has written itself, what a compiler has just made, its own sources."""

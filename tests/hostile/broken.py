@@ -118,7 +118,6 @@ _PLAIN = "compile {world}/a.bc --policy never"
 _STARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "stdout-closed": (_PLAIN, {"options": {"close": (1,)}}),
     "stderr-closed": (_PLAIN, {"options": {"close": (2,)}}),
-    "stdin-closed": (_PLAIN, {"options": {"close": (0,)}}),
     "addresses": (_PLAIN, {"options": {"addresses": 3 << 30}}),
     "ascii": ("capture -o {out} --from \udcff", {"options": {"encoding": ("ascii", "strict")}}),
     "latin": ("compile \u20ac.c", {"options": {"encoding": ("latin-1", "strict")}}),

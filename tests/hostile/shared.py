@@ -129,9 +129,8 @@ def _stubborn(place: Place, how: str) -> Request:
     """A compiler that leaves a process behind and does not heed signals, named by a person's own configuration."""
     clang = shutil.which("clang-19") or place.world.clang
     script = {
-        "daemon": 'setsid sh -c "trap \\"\\" TERM INT HUP; sleep 61.25" >/dev/null 2>&1 &\n',
-        "double": "(setsid sh -c 'sleep 61.25 & sleep 61.25' &) >/dev/null 2>&1\n",
-        "group": "sleep 61.25 >/dev/null 2>&1 &\n",
+        "group": "(trap '' TERM INT HUP; sleep 61.25) >/dev/null 2>&1 &\n",
+        "pipe": "sleep 61.25 &\n",
     }[how]
     program = place.write("clang", f'#!/bin/sh\ncase "$*" in *--version*) ;; *) {script};; esac\nexec {clang} "$@"\n')
     program.chmod(0o755)
@@ -159,5 +158,5 @@ def inputs() -> Iterator[Input]:
                 yield Input("F", f"bomb-{surface}", name, partial(make, kill_after=None))
                 if name in ("macros", "endless", "constexpr", "templates"):
                     yield Input("F", f"killed-{surface}", name, partial(make, kill_after=1.2))
-    for how in ("daemon", "double", "group"):
+    for how in ("group", "pipe"):
         yield Input("F", "left", how, partial(_stubborn, how=how))

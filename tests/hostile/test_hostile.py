@@ -12,7 +12,7 @@ from tests.hostile.inputs import all_inputs, bounded
 from tests.hostile.options import capture
 from tests.hostile.world import make_world
 
-PENDING: tuple[str, ...] = ("[A-F]-*",)
+PENDING: tuple[str, ...] = ("K-file-capture*", "D-output-compile*", "J-*", "K-speaking-database-2")
 """Patterns of inputs that the package does not withstand yet."""
 
 
