@@ -337,7 +337,8 @@ class Relink:
         sources = {one.source: one.output for one in steps_of(call) if isinstance(one, CompileStep)}
         target = self._place(step.output)
         words = [self._word(word, call.folder, step, sources) for word in _again(call, step)]
-        self._run([*shlex.split(call.program), *words, "-o", str(target)], call.folder)
+        # The output comes first: behind an option without its value, such as a last `-L`, it would be that value.
+        self._run([*shlex.split(call.program), "-o", str(target), *words], call.folder)
         self._made[step.output] = target
 
     def _word(self, word: str, folder: Path, link: LinkStep, sources: Mapping[str, Path]) -> str:

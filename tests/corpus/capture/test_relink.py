@@ -8,7 +8,7 @@ import pytest
 from mlgo.corpus.capture.builds import Relink, link_words, read_build
 from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, named_tools, read_invocations
-from mlgo.errors import ArtifactError, ConfigError, CorpusError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError, LinkError
 
 HONEST = [
     "a.o ./b.o /x/libc.a -Wl,--gc-sections,--version-script=exports.map -shared -Wl,-soname,liba.so.1 -lm -L../lib -Ly",
@@ -106,3 +106,17 @@ def test_a_call_holds_what_a_wrapper_wrote(tmp_path):
     (call,) = read_invocations(tmp_path / "records")
     assert (call.program, call.folder, call.arguments) == ("cc -m32", tmp_path, ("a.o",))
     assert isinstance(call, ToolInvocation)
+
+
+@pytest.mark.skipif(shutil.which("ld") is None, reason="needs GNU ld")
+def test_an_option_without_its_value_does_not_take_the_output(tmp_path):
+    precious, program = tmp_path / "a.out", f"{shutil.which('ld')} -b binary"
+    precious.write_text("of the user")
+    (tmp_path / "a.o").write_text("data")
+    record(tmp_path, 1, "a.o", "-o", "prog", "-L", program=program, tool="ld")
+    (call,) = read_invocations(tmp_path / "records")
+    build = read_build([*steps_of(ToolInvocation("cc", "cc", tmp_path, ("-c", "a.c"))), *steps_of(call)], tmp_path)
+    Relink.check([call], build, named_tools([program], {}))
+    with pytest.raises(LinkError):
+        Relink({}, tmp_path / "linked", tmp_path / "cache", 10.0).run([call], build)
+    assert precious.read_text() == "of the user"
