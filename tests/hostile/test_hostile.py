@@ -12,7 +12,10 @@ from tests.hostile.inputs import all_inputs, bounded
 from tests.hostile.options import capture
 from tests.hostile.world import make_world
 
-PENDING: tuple[str, ...] = ("K-file-capture*", "D-output-compile*", "J-*", "K-speaking-database-2")
+PENDING: tuple[str, ...] = (
+    *("J-archive-*.a", "J-response-*", "J-glob-*", "J-wrapper-*", "J-table-*", "J-folder-*", "J-parts-*"),
+    "K-file-capture-a-proc",
+)
 """Patterns of inputs that the package does not withstand yet."""
 
 
