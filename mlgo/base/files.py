@@ -170,7 +170,10 @@ def read_array(path: Path) -> np.ndarray:
     # NumPy reads the header as Python text, so there is no list of what it may raise.
     with readable(path, "a readable array", Exception), np.errstate(over="ignore"):  # of a size that no file has
         open_input(path, _MAX_ARRAY_BYTES).close()
-        return np.array(np.lib.format.open_memmap(path, mode="r"))
+        mapped = np.lib.format.open_memmap(path, mode="r")
+        if not mapped.dtype.itemsize:  # any number of elements is in such a file
+            raise ValueError("elements without bytes")
+        return np.array(mapped)
 
 
 def write_text(path: Path, text: str) -> None:
