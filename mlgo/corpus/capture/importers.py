@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mlgo.base.files import MAX_FILE_BYTES, open_input
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
@@ -74,18 +75,20 @@ def _units(path: Path, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
 
 
 def _of_file(file: Path, name: str, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
-    start = _start(file)
-    if start in (archives.MAGIC, archives.THIN_MAGIC):
-        try:
+    try:
+        start = _start(file)
+        if start in (archives.MAGIC, archives.THIN_MAGIC):
             for member in archives.read_members(file):
                 within = f"{name}({as_text(member.name)})"
                 yield from _of_piece(Piece(file, member.offset, member.size), within, options) or [
                     BitcodeUnit(within, Piece(file), problem="format: neither an object nor bitcode")
                 ]
-        except CorpusError as error:
-            yield BitcodeUnit(name, Piece(file), problem=f"archive: {error}")
-    elif is_bitcode(start) or is_object(start):
-        yield from _of_piece(Piece(file, 0, file.stat().st_size), name, options)
+        elif is_bitcode(start) or is_object(start):
+            yield from _of_piece(Piece(file, 0, file.stat().st_size), name, options)
+    except CorpusError as error:
+        yield BitcodeUnit(name, Piece(file), problem=f"archive: {error}")
+    except OSError as error:  # one that cannot be read is no reason to leave out the others
+        yield BitcodeUnit(name, Piece(file), problem=f"file: {error.strerror}")
 
 
 def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[BitcodeUnit]:
@@ -110,4 +113,5 @@ def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[Bitcode
 
 
 def _start(file: Path) -> bytes:
-    return Piece(file, 0, _START_BYTES).read()
+    with open_input(file, MAX_FILE_BYTES) as opened:
+        return opened.read(_START_BYTES)

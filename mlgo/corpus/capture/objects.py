@@ -140,7 +140,7 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         "driver": compiler.driver,
         "folder": as_text(str(one.folder)),
         "source": as_text(one.source),
-        "source_sha256": file_sha256(source) if source.is_file() else "",
+        "source_sha256": file_sha256(source) if source.is_file() and os.access(source, os.R_OK) else "",
         "options": [as_text(option) for option in one.options],
         "level": level,
         "text_bytes": text,

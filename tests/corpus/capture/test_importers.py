@@ -1,12 +1,15 @@
 """What `mlgo capture --from` takes, each of it made by real tools, and what it says of the rest."""
 
+import errno
 import json
+import os
 import shutil
 import struct
 import subprocess
 
 import pytest
 
+from mlgo.corpus.capture import importers
 from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
@@ -226,3 +229,22 @@ def test_nothing_runs_on_any_way_in(clang, rows, tmp_path, way, word):
     outside = f"response: {word}, a file with further arguments, lies outside of the build's folder"
     refused = f"options: compiled with {word}, which another compiler cannot repeat"
     assert reason == (outside if word.startswith("@") and way not in ("corpus", "object") else refused)
+
+
+def test_a_file_that_cannot_be_read_leaves_out_itself_alone(tmp_path, monkeypatch):
+    (tmp_path / "a.bc").write_bytes(b"BC\xc0\xde" + bytes(60))
+    (tmp_path / "b.log").touch()
+    with (tmp_path / "b.log").open("r+b") as long:
+        long.truncate(3 << 30)
+    (tmp_path / "c.bc").write_bytes(b"BC\xc0\xde")
+    opened = importers.open_input
+
+    def refuse(path, max_bytes):
+        if path.name == "c.bc":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, max_bytes)
+
+    monkeypatch.setattr(importers, "open_input", refuse)
+    found = {one.name: one.problem for one in import_build(tmp_path).modules}
+    assert set(found) == {"a.bc", "c.bc"}
+    assert found["c.bc"] == "file: Permission denied"
