@@ -241,5 +241,5 @@ def find_sources(recipe: Recipe, root: Path) -> list[tuple[SourceGroup, str]]:
 def _glob(root: Path, pattern: str) -> set[str]:
     try:
         return {path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file()}
-    except (IndexError, NotImplementedError, ValueError) as error:
+    except (IndexError, NotImplementedError, OSError, ValueError) as error:  # of a loop of links, OSError
         raise CorpusError(f"{pattern!r} is no pattern of files; mend the recipe") from error

@@ -122,12 +122,12 @@ def generation_of(module: Path) -> Generation:
         return Generation()  # the compiler says so
     except OSError as error:
         raise ObjectError(f"{module.name} cannot be read: {error.strerror}") from error
-    options = []
-    while (end := gap.find(b"\0")) > 0:
-        options.append(gap[:end].decode(errors="surrogateescape"))
-        gap = gap[end + 1 :]
+    end = (gap + b"\0").find(b"\0\0") + 1 if gap[:1] != b"\0" else 0
+    if end > _MOST_OPTIONS:
+        raise ObjectError(f"{module.name}: options of {end:,} bytes, where {_MOST_OPTIONS:,} are the most")
+    options = gap[:end].decode(errors="surrogateescape").split("\0")[:-1]
     check_options(options)
-    attached = dict(_attached(module, gap[1:]))
+    attached = dict(_attached(module, gap[end + 1 :]))
     profile = next(((option, data) for option, data in attached.items() if option in PROFILES), None)
     program = None
     if data := attached.get(_PROGRAM):
@@ -138,15 +138,17 @@ def generation_of(module: Path) -> Generation:
 
 
 def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
+    known = {_INDEX, _PROGRAM, *PROFILES}
     while (end := data.find(b"\0")) > 0:
         option, data = data[:end].decode(errors="replace"), data[end + 1 :]
-        if option not in (_INDEX, _PROGRAM, *PROFILES):
+        if option not in known:
             raise ConfigError(
                 f"{module.name}: a file for {option}; an index, a profile and a program's output belong to a module"
             )
         size = _SIZE.unpack_from(data)[0] if len(data) >= _SIZE.size else 0
         if not 0 < size <= len(data) - _SIZE.size:
             raise ObjectError(f"{module.name}: the file for {option} is cut short")
+        known.remove(option)
         yield option, data[_SIZE.size : _SIZE.size + size]
         data = data[_SIZE.size + size :]
 

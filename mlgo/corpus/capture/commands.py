@@ -86,8 +86,8 @@ Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
 def steps_of(call: ToolInvocation) -> Iterator[Step]:
     """Steps of a call, compiles first; none for calls that ask for a version, preprocess, or list an archive."""
     arguments = expanded(call)
-    unended = (word for word, text in call.responses.items() if shell_words(text) is None)
-    problem = call.problem or next((f"response: the quotes in {word} do not end" for word in unended), "")
+    unread = (word for word, text in call.responses.items() if shell_words(text) is None)
+    problem = call.problem or next((f"response: quotes in {word} do not end, or it is too long" for word in unread), "")
     if call.tool == "ar":
         yield from _archive(call.folder, arguments)
         return

@@ -5,6 +5,7 @@ millisecond, Python in twenty. Programs that the real tool starts are found as w
 compiler calls is not recorded a second time.
 """
 
+import functools
 import os
 import re
 import shlex
@@ -39,8 +40,17 @@ def tool_called(name: str) -> Tool | None:
     return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
 
 
+_MOST_QUOTED = 1 << 20
+"""Letters of a text with quotes; it is read letter by letter."""
+
+
+@functools.lru_cache(maxsize=16)
 def shell_words(text: str) -> list[str] | None:
-    """Words of a command for a shell, or of a response file; None where quotes do not end."""
+    """Words of a command for a shell, or of a response file; None where quotes do not end, or there is too much."""
+    if not re.search(r"""['"\\]""", text):
+        return [word for word in re.split("[ \\t\\r\\n]+", text) if word]
+    if len(text) > _MOST_QUOTED:
+        return None
     try:
         return shlex.split(text)
     except ValueError:
