@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlgo.base.files import content_hash
 from mlgo.errors import ReplayMismatch
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.objects.remarks import SpillCosts
@@ -153,6 +154,7 @@ def test_files_of_another_version_are_left_alone(tmp_path):
     key = json.loads(path.read_text())
     for other in ({**key, "records": 2}, {name: value for name, value in key.items() if name != "records"}):
         path.write_text(json.dumps(other))
+        path = path.parent.rename(tmp_path / content_hash(other)) / path.name
         assert stores(tmp_path) == []
 
 

@@ -79,7 +79,7 @@ def extract(
     settings = _identity_of(extraction)
 
     def one(unit: BuildUnit | BitcodeUnit) -> Row:
-        if parts is None:
+        if parts is None or _problem(unit):
             return _row(extraction, unit)
         path = parts / f"{content_hash([settings, _identity(unit)])}.parquet"
         row = _read_part(path)
@@ -100,15 +100,20 @@ def _read_part(path: Path) -> Row | None:
         return None
 
 
+def _problem(unit: BuildUnit | BitcodeUnit) -> str:
+    """Why a unit cannot be a module, if that is known without a compile."""
+    return unit.compile.problem if isinstance(unit, BuildUnit) else unit.problem
+
+
 def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     if isinstance(unit, BuildUnit):
-        language, folder, problem = unit.compile.language, unit.compile.folder, unit.compile.problem
+        language, folder = unit.compile.language, unit.compile.folder
     else:
-        language, folder, problem = "", unit.piece.path.parent, unit.problem
+        language, folder = "", unit.piece.path.parent
     row = {"project": extraction.project, "module": unit.name, "language": language, "licence": extraction.licence}
     row[EDITED] = ""
     try:
-        if problem:
+        if problem := _problem(unit):
             raise CorpusError(problem)
         with scratch_directory() as scratch:
             bitcode = scratch / "module.bc"
