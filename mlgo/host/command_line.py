@@ -175,6 +175,7 @@ _OF_BUILD = {
     **dict.fromkeys(("--sysroot=", "--sysroot", "-isysroot", *PROFILES), "path"),
 }
 """The same for options that only the compiler of the build itself may take again."""
+_WITH_KIND_OF_BUILD = _WITH_KIND | _OF_BUILD
 
 _WITHOUT_VALUE = re.compile(
     r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+#=.-]*|[fm][\w+.-]+)"
@@ -187,6 +188,7 @@ _RUNS = words(
 )
 """Beginnings of what loads or runs other code, or passes anything on to a part of the compiler that can."""
 
+_NOT_ALONE = WITH_VALUE | WITHOUT_CODE
 _WRITES = words(
     """
     -fdump -fdbg-cnt -fopt-info -fsave-optimization -foptimization-record -ftime-trace -ftest-coverage -fproc-stat
@@ -222,7 +224,7 @@ class Option:
         names = (stem, *SOURCE_OPTIONS, *_OF_BUILD)
         name = max((one for one in names if one in kinds and first.startswith(one)), key=len, default="")
         if not name:
-            if not _WITHOUT_VALUE.fullmatch(first) or first.startswith(_WRITES) or first in WITH_VALUE | WITHOUT_CODE:
+            if not _WITHOUT_VALUE.fullmatch(first) or first.startswith(_WRITES) or first in _NOT_ALONE:
                 known = ", ".join((*SOURCE_OPTIONS, "-std=", "-O", "-W", "-f", "-m"))
                 raise ConfigError(f"compiler option {first} is not allowed here; allowed are {known} and the like")
             return cls(first)

@@ -158,8 +158,8 @@ def _bitcode(place: Place, data: bytes) -> Request:
 def _deep_tree(place: Place, depth: int) -> Request:
     (place.work / "t").mkdir()
     where = place.work / "t"
-    for number in range(depth):
-        where = where / f"d{number}"
+    for _ in range(depth):
+        where = where / "d"
     where.mkdir(parents=True)
     return Request(["mlgo", "size-diff", "t", "t"])
 

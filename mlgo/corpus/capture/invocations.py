@@ -40,15 +40,16 @@ def tool_called(name: str) -> Tool | None:
     return next((tool for tool, pattern in _PATTERNS.items() if pattern.fullmatch(name)), None)
 
 
-_MOST_QUOTED = 1 << 20
-"""Letters of a text with quotes; it is read letter by letter."""
+_MOST_QUOTED, _MOST_WORDS = 1 << 20, 1 << 17
+"""Letters of a text with quotes, which is read letter by letter; words of a text."""
 
 
 @functools.lru_cache(maxsize=16)
 def shell_words(text: str) -> list[str] | None:
     """Words of a command for a shell, or of a response file; None where quotes do not end, or there is too much."""
     if not re.search(r"""['"\\]""", text):
-        return [word for word in re.split("[ \\t\\r\\n]+", text) if word]
+        found = [word for word in re.split("[ \\t\\r\\n]+", text) if word]
+        return found if len(found) <= _MOST_WORDS else None
     if len(text) > _MOST_QUOTED:
         return None
     try:
