@@ -6,7 +6,7 @@ from tests.hostile import bombs, broken, content, options, programs, shared
 from tests.hostile.harness import Input
 
 BOUNDED = 250
-"""Inputs that `make test` runs."""
+"""Inputs that tests run, some of them in `make test`."""
 
 
 def all_inputs() -> list[Input]:

@@ -26,7 +26,15 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     found.server.close()
 
 
-@pytest.mark.parametrize("one", bounded(all_inputs()), ids=lambda one: one.key)
+IN_MAKE_TEST = 5
+"""Of so many inputs one is in `make test`, the others are slow."""
+INPUTS = [
+    pytest.param(one, id=one.key, marks=[pytest.mark.slow] * (number % IN_MAKE_TEST > 0))
+    for number, one in enumerate(bounded(all_inputs()))
+]
+
+
+@pytest.mark.parametrize("one", INPUTS)
 def test_input_is_data(world: World, one: Input) -> None:
     if any(fnmatch.fnmatchcase(one.key, pattern) for pattern in PENDING):
         pytest.skip("the package does not withstand it yet")

@@ -159,7 +159,7 @@ BAD_FILES = {
     "no types": (json.dumps({"Opcodes": ROWS["Opcodes"]}), "it has no section Types"),
     "empty section": (json.dumps(ROWS | {"Types": {}}), "it has no section Types"),
     "a word": (json.dumps(ROWS | {"Types": {"VoidTy": ["a", 0]}}), "Types.VoidTy is not a list of numbers"),
-    "no number": (json.dumps(ROWS | {"Types": {"VoidTy": [float("nan"), 0]}}), "Types.VoidTy is not a list of numbers"),
+    "no number": (json.dumps(ROWS | {"Types": {"VoidTy": [float("nan"), 0]}}), "NaN is no number of JSON"),
     "two lengths": (json.dumps(ROWS | {"Types": {"VoidTy": [1, 2, 3]}}), "its vectors have lengths 2, 3"),
     "no length": (json.dumps({name: {"a": []} for name in SECTIONS}), "its vectors have lengths 0"),
 }
