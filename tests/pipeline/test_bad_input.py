@@ -13,7 +13,7 @@ import pytest
 
 from mlgo.base.artifacts import MODULES, VOCABULARY, provenance, read_provenance, read_table, trace_schema, write_table
 from mlgo.base.files import read_record, write_record
-from mlgo.policy.stored import save_policy
+from mlgo.policy.stored import save_model, save_policy
 from tests.pipeline.conftest import OTHER, STARTED, Checkout, contents
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
@@ -109,9 +109,10 @@ def test_a_start_policy_with_features_of_another_compiler(world, learner, what):
 
 @pytest.mark.parametrize("learner", STARTED)
 def test_a_start_policy_without_numbers(world, learner):
-    weights = np.load(world.root / "bc-s0/weights.npy")
+    folder = world.root / "bc-s0"
+    weights, record = np.load(folder / "weights.npy"), read_record(folder / "policy.json")
     weights[:2] = np.nan
-    np.save(world.root / "bc-s0/weights.npy", weights)
+    save_model(weights, {name: value for name, value in record.items() if name != "weights_sha256"}, folder)
     world.refuses(learner, "bc-s0: 2 weights are not finite; train it again")
 
 
