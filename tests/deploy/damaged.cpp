@@ -2,6 +2,7 @@
 // damaged SEED FOLDER; built with sanitizers, it ends with status 1 when a whole stream is not answered.
 #include "command.h"
 #include "conversation.h"
+#include "two_features.h"
 
 #include <fcntl.h>
 
@@ -15,19 +16,6 @@ unsigned draw(unsigned Below) {
   State ^= State << 17;
   return (State >> 11) % Below;
 }
-
-struct Model {
-  uint64_t In[2], Out = 0;
-  template <typename Text> int LookupArgIndex(const Text &Name) const {
-    return Name.size() == 6 && memcmp(Name.data(), "feed_a", 6) == 0   ? 0
-           : Name.size() == 6 && memcmp(Name.data(), "feed_b", 6) == 0 ? 1
-                                                                       : -1;
-  }
-  template <typename Text> int LookupResultIndex(const Text &) const { return 0; }
-  void *arg_data(int Index) { return In + Index; }
-  void *result_data(int) { return &Out; }
-  void Run() { Out = In[0] ^ In[1]; }
-};
 
 const char Start[] = "{\"features\":[{\"name\":\"a\",\"type\":\"int64_t\",\"port\":0,\"shape\":[1]},"
                      "{\"name\":\"c\",\"type\":\"float\",\"port\":0,\"shape\":[2,3]},"
@@ -95,6 +83,6 @@ int main(int NumWords, char **Words) {
       putc(" \\\"'ab-cOz@.x\n"[draw(14)], File);
     fclose(File);
     char X[] = "-x", Dash[] = "-", Source[] = "file.c", *Given[] = {Path, X, Dash, Source, Path};
-    readCommand(Given, draw(6));
+    readCommand(Given, draw(6), false);
   }
 }

@@ -8,6 +8,7 @@ static char *duplicate(const char *Text);
 #define strdup duplicate
 #include "command.h"
 #include "conversation.h"
+#include "../deploy/two_features.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,19 +22,6 @@ static char *duplicate(const char *Text) {
 }
 
 namespace {
-
-struct Model {
-  uint64_t In[2], Out = 0;
-  template <typename Text> int LookupArgIndex(const Text &Name) const {
-    return Name.size() == 6 && memcmp(Name.data(), "feed_a", 6) == 0   ? 0
-           : Name.size() == 6 && memcmp(Name.data(), "feed_b", 6) == 0 ? 1
-                                                                       : -1;
-  }
-  template <typename Text> int LookupResultIndex(const Text &) const { return 0; }
-  void *arg_data(int Index) { return In + Index; }
-  void *result_data(int) { return &Out; }
-  void Run() { Out = In[0] ^ In[1]; }
-};
 
 void converse(const uint8_t *Data, size_t Size) {
   static const int Answers = open("/dev/null", O_WRONLY);
