@@ -153,6 +153,6 @@ def check_seeds(policies: Iterable[Path]) -> None:
 def read_policy_record(path: Path) -> Row:
     """Read ``policy.json`` of a policy that says what it was trained with."""
     record = read_record(path)
-    if not isinstance(record, dict) or not isinstance(record.get("provenance"), dict):
+    if not isinstance(record.get("provenance"), dict):
         raise ArtifactError(f"{path} carries no provenance; train the policy again")
     return record

@@ -67,9 +67,8 @@ def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
         sources = {row["module"]: row for row in rows if not row["skip_reason"]}
         paths = {name: folder / f"{number}.bc" for number, name in enumerate(sources)}
         for name, path in paths.items():
-            if (
-                bitcode_of(sources[name]["bitcode"])[:4] != BITCODE
-            ):  # a linker takes a text for a script that names further files
+            # A linker takes a text for a script, which names further files.
+            if not bitcode_of(sources[name]["bitcode"]).startswith(BITCODE):
                 raise CorpusError(f"{sources[name]['project']}: {name} is no bitcode; capture the project again")
             path.write_bytes(sources[name]["bitcode"])
         yield Sources(sources, paths)

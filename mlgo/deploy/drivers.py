@@ -104,7 +104,7 @@ def _installed() -> ModuleType | None:
 def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one."""
     with _locked(choice.place.parent):
-        load_policy(choice.policy)  # says what is wrong with it
+        load_policy(choice.policy)  # says what is wrong with it; what is built is read after its files are hashed
         linker = find_linker()
         files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
         if choice.is_default:  # another policy is the default once mlgo-policies is installed

@@ -127,9 +127,9 @@ def hashes(files: Mapping[str, bytes]) -> dict[str, Json]:
     }
 
 
-def check_card(card: Any, files: Mapping[str, bytes], place: Path) -> None:
+def check_card(card: Json, files: Mapping[str, bytes], place: Path) -> None:
     """Compare files with what their card says of them; the card's page need not be among them."""
-    listed = card.get("files") if isinstance(card, dict) else None
+    listed = card.get("files")
     if not isinstance(listed, dict):
         raise ArtifactError(f"{place}: {CARD} is no card; write it again: scripts/describe_policy.py")
     found = hashes({path: data for path, data in files.items() if path != CARD})
@@ -146,7 +146,7 @@ def _read_parity(exported: Path) -> dict[str, Json]:
     if not (exported / PARITY).is_file():
         raise ArtifactError(f"{exported} has no {PARITY}; export the policy first: scripts/export_policy.py")
     parity = read_record(exported / PARITY)
-    if not isinstance(parity, dict) or not parity or not all(isinstance(one, dict) for one in parity.values()):
+    if not parity or not all(isinstance(one, dict) for one in parity.values()):
         raise ArtifactError(f"{exported / PARITY} tells of no form; export the policy again")
     if unchecked := sorted({path.name for path in exported.iterdir() if path.is_dir()} - set(parity)):
         raise ArtifactError(f"{exported}: nothing was checked of {', '.join(unchecked)}; export the policy again")

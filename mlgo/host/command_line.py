@@ -220,9 +220,9 @@ class Option:
         if first.startswith(_RUNS):
             raise ConfigError(f"compiler option {first} can make the compiler run or load other code; leave it out")
         stem = f"{first.partition('=')[0]}="
-        kinds = _WITH_KIND | (_OF_BUILD if of_build else {}) | ({stem: "name"} if stem.startswith("-m") else {})
-        names = (stem, *SOURCE_OPTIONS, *_OF_BUILD)
-        name = max((one for one in names if one in kinds and first.startswith(one)), key=len, default="")
+        kinds = _WITH_KIND_OF_BUILD if of_build else _WITH_KIND
+        names = [one for one in (stem, *SOURCE_OPTIONS, *_OF_BUILD) if one in kinds or one.startswith("-m")]
+        name = max(filter(first.startswith, names), key=len, default="")
         if not name:
             if not _WITHOUT_VALUE.fullmatch(first) or first.startswith(_WRITES) or first in _NOT_ALONE:
                 known = ", ".join((*SOURCE_OPTIONS, "-std=", "-O", "-W", "-f", "-m"))
@@ -231,7 +231,7 @@ class Option:
         value = arguments[1] if len(arguments) > 1 and first == name else first[len(name) :]
         if not value:
             raise ConfigError(f"compiler option {first} has no value")
-        return cls(name, checked(kinds[name], value, f"compiler option {name}"))
+        return cls(name, checked(kinds.get(name, "name"), value, f"compiler option {name}"))
 
 
 def checked(kind: str, value: str, what: str) -> str:

@@ -252,9 +252,7 @@ def link_words(arguments: Sequence[str], *, through_compiler: bool) -> list[str]
         elif word[:2] in ("-l", "-L", "-z", "-u", "-e", "-T") or word == "-rpath" or not word.startswith("-"):
             found += _to_linker(group)
         elif not _LEFT_OUT.fullmatch(word):
-            if word not in LINK_WORDS and not _DRIVER.fullmatch(word):
-                check_options(group)
-            found += group
+            found += group if word in LINK_WORDS or _DRIVER.fullmatch(word) else check_options(group)
     return found
 
 
