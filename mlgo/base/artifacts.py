@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mlgo import __version__
-from mlgo.base.checked import check_seal, seal
+from mlgo.base.checksum import add_checksum, verify_checksum
 from mlgo.base.files import MAX_FILE_BYTES, Draft, canonical_json, open_input, readable, write_atomically
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError
@@ -493,7 +493,7 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[
 
     def write(temporary: Path) -> None:
         pq.write_table(table, temporary, compression="zstd", compression_level=6, row_group_size=1 << 17)
-        seal(temporary)
+        add_checksum(temporary)
 
     write_atomically(path, write)
 
@@ -534,7 +534,7 @@ class TableWriter:
             writer, self._writer = self._writer, None
             with self._draft.filling():
                 writer.close()
-                seal(self._draft.path)
+                add_checksum(self._draft.path)
             self._draft.place()
 
     def __del__(self) -> None:
@@ -580,7 +580,7 @@ def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[di
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A table's file that has the checksum it was written with."""
     with readable(path, "a readable Parquet file", *_DAMAGES), open_input(path, MAX_FILE_BYTES) as file:
-        check_seal(file)
+        verify_checksum(file)
         yield file
 
 

@@ -45,7 +45,7 @@ def claim(folder: Path, known: Collection[str] = ()) -> None:
         write_json(folder / MADE, [name for name in known if (folder / name).is_dir()])
 
 
-def fresh(folder: Path, *names: str) -> None:
+def make_folders(folder: Path, *names: str) -> None:
     """Make empty folders inside one for output, in the place of those that earlier runs have made there."""
     listed = read_json(folder / MADE) if (folder / MADE).exists() else []
     made = set(map(str, listed)) if isinstance(listed, list) else set()

@@ -3,7 +3,7 @@
 import pytest
 
 from mlgo.base.artifacts import VERIFIED, write_rows
-from mlgo.base.output import MADE, check_output, claim, fresh, remove_tables
+from mlgo.base.output import MADE, check_output, claim, make_folders, remove_tables
 from mlgo.errors import ArtifactError, ConfigError
 
 KNOWN = ("verified.parquet", "parts", "tools", "records")
@@ -18,11 +18,11 @@ def test_folders_that_are_new_empty_or_ours_are_taken(tmp_path):
     claim(tmp_path / "new")
     (tmp_path / "empty").mkdir()
     claim(tmp_path / "empty")
-    fresh(tmp_path / "new", "tools")
+    make_folders(tmp_path / "new", "tools")
     (tmp_path / "new/tools/cc").touch()
     (tmp_path / "new/notes.txt").touch()  # it stays, too
     claim(tmp_path / "new")
-    fresh(tmp_path / "new", "tools")
+    make_folders(tmp_path / "new", "tools")
     assert sorted(path.name for path in (tmp_path / "new").rglob("*")) == [MADE, "notes.txt", "tools"]
 
 
@@ -31,10 +31,10 @@ def test_folders_of_earlier_versions_are_taken_where_all_of_it_is_known(tmp_path
     table(tmp_path / place)
     (tmp_path / "tools").mkdir()
     claim(tmp_path, KNOWN)
-    fresh(tmp_path, "tools")
+    make_folders(tmp_path, "tools")
     with pytest.raises(ArtifactError, match="is not of an earlier run"):
         (tmp_path / "records").mkdir()
-        fresh(tmp_path, "tools", "records")
+        make_folders(tmp_path, "tools", "records")
     assert (tmp_path / "tools").is_dir()
 
 
@@ -70,13 +70,13 @@ def test_a_list_of_others_removes_nothing_outside_or_unlisted(tmp_path, made):
     (tmp_path / "out" / MADE).write_text(made)
     for name in ("tools", "../precious"):
         with pytest.raises(ArtifactError):
-            fresh(tmp_path / "out", name)
+            make_folders(tmp_path / "out", name)
     (tmp_path / "out" / MADE).write_text('["link", "inside"]')
     (tmp_path / "out/link").symlink_to(tmp_path / "precious")
     (tmp_path / "out/inside").symlink_to("tools")
     for name in ("link", "inside"):
         with pytest.raises(ArtifactError):
-            fresh(tmp_path / "out", name)
+            make_folders(tmp_path / "out", name)
     assert len(list(tmp_path.rglob("file"))) == 2
 
 

@@ -298,7 +298,7 @@ class Relink:
             for step in steps_of(call):
                 if isinstance(step, LinkStep) and (step.kind == "relocatable" or step in links):
                     wanted[tuple(shlex.split(call.program))] = None
-                    _again(call, step)
+                    _relink_words(call, step)
         if strange := [shlex.join(words) for words in wanted if words not in tools]:
             raise CorpusError(
                 f"the record of the build links by programs that nobody has named: {', '.join(strange)}; if they are "
@@ -334,7 +334,7 @@ class Relink:
     def _link(self, call: ToolInvocation, step: LinkStep) -> None:
         sources = {one.source: one.output for one in steps_of(call) if isinstance(one, CompileStep)}
         target = self._place(step.output)
-        words = [self._word(word, call.folder, step, sources) for word in _again(call, step)]
+        words = [self._word(word, call.folder, step, sources) for word in _relink_words(call, step)]
         # The output comes first: behind an option without its value, such as a last `-L`, it would be that value.
         self._run([*shlex.split(call.program), "-o", str(target), *words], call.folder)
         self._made[step.output] = target
@@ -361,7 +361,7 @@ class Relink:
         await_linker(Child(command, cwd=folder, env=zig_environment(self.cache_dir)), self.timeout_s)
 
 
-def _again(call: ToolInvocation, step: LinkStep) -> list[str]:
+def _relink_words(call: ToolInvocation, step: LinkStep) -> list[str]:
     """Words of a recorded link behind its program, see `link_words`."""
     own = len(tool_and_options(shlex.split(call.program))[1])  # which stand in front of the expanded ones again
     try:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.base.files import joined, read_input
-from mlgo.base.output import fresh
+from mlgo.base.output import make_folders
 from mlgo.errors import ArtifactError, ConfigError
 
 Tool = Literal["cc", "c++", "ar", "ld"]
@@ -171,7 +171,7 @@ def wrap_tools(
     """Write a wrapper for each tool that a build could find, and return the build's environment."""
     path = environment.get("PATH", os.defpath)
     tools = folder / "tools"
-    fresh(folder, tools.name)
+    make_folders(folder, tools.name)
     found: dict[str, tuple[Tool, Sequence[str]]] = {}  # by name; the first on the path counts
     for place in map(Path, filter(None, path.split(os.pathsep))):
         for file in sorted(place.iterdir()) if place.is_dir() else ():

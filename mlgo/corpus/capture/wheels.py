@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import joined, write_text
-from mlgo.base.output import fresh, remove_tables
+from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack
 from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
@@ -48,7 +48,7 @@ _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Captured:
     """Make a captured project of a source distribution, for the target and with the threads of the extraction."""
-    fresh(folder, "source", "unpacked", RECORDS, "tmp", "wheel")
+    make_folders(folder, "source", "unpacked", RECORDS, "tmp", "wheel")
     remove_tables(joined(folder, "parts"))
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")

@@ -9,24 +9,24 @@ import zlib
 from pathlib import Path
 from typing import BinaryIO
 
-_SEAL = struct.Struct("<4sI")
+_FIELD = struct.Struct("<4sI")
 """Mark and CRC-32 of all other bytes, in front of the footer, where no reader of Parquet looks."""
 _MARK = b"MLGC"
 _BLOCK = 1 << 20
 
 
-def seal(path: Path) -> None:
+def add_checksum(path: Path) -> None:
     """Put the checksum into a file."""
     with path.open("r+b") as file:
         checksum, _, footer = _read(file, 0)
         file.seek(-len(footer), os.SEEK_END)
-        file.write(_SEAL.pack(_MARK, checksum) + footer)
+        file.write(_FIELD.pack(_MARK, checksum) + footer)
 
 
-def check_seal(file: BinaryIO) -> None:
+def verify_checksum(file: BinaryIO) -> None:
     """Compare a file with its checksum, if it has one; ValueError where it is not what was written."""
-    checksum, found, _ = _read(file, _SEAL.size)
-    if found.startswith(_MARK) and found != _SEAL.pack(_MARK, checksum):
+    checksum, found, _ = _read(file, _FIELD.size)
+    if found.startswith(_MARK) and found != _FIELD.pack(_MARK, checksum):
         raise ValueError("its content has another checksum")
     file.seek(0)
 
