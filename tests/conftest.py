@@ -265,6 +265,13 @@ def children() -> set[int]:
     return {process for process, fields in process_states() if int(fields[1]) == os.getpid()}
 
 
+def lasting_children() -> set[int]:
+    """As `children`, with those that whatever a test does may start, and that stay."""
+    resource_tracker.ensure_running()  # multiprocessing starts one for all
+    process.watch.ensure_running()
+    return children()
+
+
 def processes_naming(text: str) -> set[int]:
     """Ids of the processes with a text in their command line that this one started, orphans too.
 
@@ -320,12 +327,11 @@ def leaves_nothing() -> Callable[..., AbstractContextManager[None]]:
 
     @contextmanager
     def check(*, descriptors: bool = True) -> Iterator[None]:
-        resource_tracker.ensure_running()  # multiprocessing starts one for all
-        process.watch.ensure_running()
+        lasting = lasting_children()
         gc.collect()
         with scratch_directory() as directory:
             root = directory.parent
-        before = (os.listdir("/proc/self/fd"), sorted(os.listdir(root)), children())  # noqa: PTH208
+        before = (os.listdir("/proc/self/fd"), sorted(os.listdir(root)), lasting)  # noqa: PTH208
         yield
         end = time.monotonic() + WITHIN_S
         while children() - before[2] and time.monotonic() < end:

@@ -32,6 +32,7 @@ class LocalBackend(Backend):
         self._make_handler = pickle.dumps(make_handler)
         self._workers: dict[WorkerName, LocalWorker] = {}
         self._selector = selectors.DefaultSelector()
+        self._dead: list[int] = []
 
     def send(self, worker: WorkerName, jobs: Message) -> None:
         if worker not in self._workers:
@@ -58,6 +59,8 @@ class LocalBackend(Backend):
         if (one := self._workers.pop(worker, None)) is not None:  # else it could not be started
             self._selector.unregister(one.pipe)
             one.stop()
+            if one.pid is not None:
+                self._dead.append(one.pid)
 
     def close(self) -> None:
         for one in self._workers.values():
@@ -66,10 +69,10 @@ class LocalBackend(Backend):
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         for one in self._workers.values():
             one.stop(deadline)
-        dead = [pid for one in self._workers.values() if (pid := one.pid) is not None]
+        self._dead += [pid for one in self._workers.values() if (pid := one.pid) is not None]
         self._workers.clear()
         self._selector.close()
-        sweep_abandoned(dead)
+        sweep_abandoned(self._dead)
 
 
 @dataclass(frozen=True)

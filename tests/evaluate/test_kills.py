@@ -18,7 +18,7 @@ from mlgo.base.scratch import sweep_abandoned
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import EchoAdvisor
-from tests.conftest import REPOSITORY, children, processes_naming, session_members, wait_for
+from tests.conftest import REPOSITORY, children, lasting_children, processes_naming, session_members, wait_for
 
 SOURCE = "graph/paths.cpp"
 ECHO = EchoAdvisor("inlining_default")
@@ -78,12 +78,12 @@ def test_a_worker_killed_in_the_middle_of_a_compile_loses_that_job_alone(
     jobs = [plain, echo, lost, echo, plain, echo, plain]
     echoed = compile_under_advice(toolchain, task, module, ECHO, settings, with_heuristic_feature=True)
     expected = {"plain": compile_plain(toolchain, module, settings).object_sha256, "echo": echoed.object_sha256}
-    killed, workers = [], []
+    killed, workers, others = [], [], lasting_children()
 
     def kill_the_worker():
         wait_for(lambda: note.exists() and note.read_text() and processes_naming(str(victim)))
         worker = int(note.read_text())
-        workers.extend(children())
+        workers.extend(children() - others)
         assert worker in workers
         os.kill(worker, signal.SIGKILL)
         killed.append(worker)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import islice
-from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from mlgo.jit.client import SuperPmiClient, find_collection, find_core_root
 from mlgo.jit.compiler import replay_all
 from mlgo.jit.process import SuperPmi
-from tests.conftest import children, processes_naming
+from tests.conftest import children, lasting_children, processes_naming
 from tests.fakes.collection import make_collection
 from tests.fakes.superpmi import perf_score, performable, record
 
@@ -103,8 +102,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> Target:
 
 @pytest.fixture(autouse=True)
 def no_process_stays(tmp_path: Path) -> Iterator[None]:
-    resource_tracker.ensure_running()  # a test may start it, and it stays
-    before = children()
+    before = lasting_children()
     yield
     end = time.monotonic() + 2.0
     while (children() - before or processes_naming(str(tmp_path))) and time.monotonic() < end:

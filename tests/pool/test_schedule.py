@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -201,6 +202,7 @@ def test_a_job_that_kills_is_found_among_those_of_its_message():
     assert ["die"] in backend.messages
 
 
+@pytest.mark.slow
 def test_a_job_beyond_its_deadline_is_found_among_those_of_its_message():
     with Pool(LocalBackend(make_misbehaving), 1, deadline_s=3.0) as pool:
         assert len(dict(pool.map(QUICK))) == 400
