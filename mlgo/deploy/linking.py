@@ -38,6 +38,9 @@ _PLACED = re.compile(
 _CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
 """We cannot know which links are position-dependent, so we use -fPIC; it is free for internal symbols."""
 
+_MOST_SAID = 1 << 24
+"""Bytes of what a compiler says; of each name in a version script a linker says that the stand-in has it not."""
+
 
 class NothingToMerge(LinkError):
     """A link without bitcode."""
@@ -206,7 +209,7 @@ class _LinkSteps:
 
     def _said(self, command: list[str]) -> str:
         """Output of a command on stderr, however it ends."""
-        run = Child(command).finish(self._timeout_s)
+        run = Child(command, tail_bytes=_MOST_SAID).finish(self._timeout_s)
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
         return run.stderr

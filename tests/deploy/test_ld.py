@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mlgo.deploy.linking import LinkCommand
-from tests.deploy.conftest import MLGO
+from tests.deploy.conftest import CALLS, MLGO
 
 MAIN = """
 #include <stdio.h>
@@ -91,6 +91,25 @@ def test_a_shared_object_keeps_what_it_exports(parts):
     assert (run.returncode, run.stderr) == (0, "")
     library = ctypes.CDLL(str(parts.folder / "library.so"))
     assert (library.twice(21), library.unused(0)) == (42, 60)
+
+
+def exported(build, library):
+    """Names of the functions that a shared object exports."""
+    lines = build.run("nm", "-D", "--defined-only", library).stdout.splitlines()
+    return {name.split("@")[0] for _, kind, name in (line.split() for line in lines) if kind == "T"}
+
+
+@pytest.mark.parametrize("num_names", [10, 246, pytest.param(5000, marks=pytest.mark.slow)])
+def test_a_version_script_of_many_names(build, num_names):
+    names = [f"api_function_number_{number}" for number in range(num_names)]
+    sources = [f"int {name}(int x) {{ return x + {number}; }}" for number, name in enumerate(names)]
+    build.write("big.c", CALLS + "\n".join(sources))
+    build.write("big.map", f"V1 {{ global: {'; '.join(names)}; local: *; }};")
+    assert build.cc("-Oz", "-fPIC", "-c", "big.c", options=["--whole"]).returncode == 0
+    words = ["-shared", "big.o", "-Wl,--version-script=big.map", "-o", "libbig.so"]
+    run = build.cc(*words, options=["--whole"])
+    assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "advised")
+    assert exported(build, "libbig.so") == set(names)
 
 
 @pytest.mark.slow
