@@ -208,7 +208,7 @@ whole_config = load_config(Path("config/config.yaml"))
 config = whole_config.marginal.model_copy(
     update={
         **{"members": 2, "hidden": [16], "start_logit": 7.0, "rounds": 3, "anchors": [0.01]},
-        **{"max_epochs": 60, "later_epochs": 60, "patience": 60, "learning_rate": 0.02},
+        **{"max_epochs": 16, "later_epochs": 16, "patience": 16, "learning_rate": 0.04},
     }
 )
 SHAPE = Architecture((2, 16, 1))
@@ -272,7 +272,7 @@ rich = {name: one.add(file.store(compiled(name, 1 - heuristic_answers[name]))) f
 sums = EquationFile(file)
 silent = sums.batch([sums.make(one.baseline, one.compiles) for one in known.values()])  # no error to mend
 network = _CostNetwork(as_costs(start[0], SHAPE), SHAPE, config)
-for _ in range(300):
+for _ in range(200):
     equation_loss = network.step(silent, heuristic, np.arange(len(heuristic.answers)), 1.0)
 held_to = SHAPE.unflatten(as_policy(network.weights(), SHAPE))
 agreement = (logits(held_to, heuristic.inputs) > 0) == (heuristic.answers > 0)
@@ -281,7 +281,8 @@ try:
     message = ""
 except TrainingError as error:
     message = str(error)
-clones = sure_clones(heuristic, heuristic, config, whole_config.bc, 0)
+cloning = whole_config.bc.model_copy(update={"max_epochs": 12})
+clones = sure_clones(heuristic, heuristic, config, cloning, 0)
 clone_logits = [logits(SHAPE.unflatten(one), heuristic.inputs) for one in clones]
 ideal = []
 for i in range(5):
