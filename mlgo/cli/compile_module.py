@@ -12,15 +12,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import CONFIG, add_command, add_options, read_config, say
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
-from mlgo.evaluate.logged import (
-    LoggedEpisode,
-    check_compiler,
-    find_logged_bitcode,
-    read_episode,
-    replay_episode,
-    write_episode,
-    write_training_log,
-)
+from mlgo.evaluate import logged
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.task import Advisor, ConstantAdvisor, EchoAdvisor, Setting, Task, get_task, settings_for_policy
@@ -83,10 +75,10 @@ def run(args: argparse.Namespace) -> None:
             object_path=args.output,
         )
         if args.log and args.log_format == "llvm":
-            write_training_log(args.log, result, get_measure(config.compile.objective))
+            logged.write_training_log(args.log, result, get_measure(config.compile.objective))
         elif args.log:
             policy, policy_sha256 = policy_identity(args.policy)
-            episode = LoggedEpisode(
+            episode = logged.LoggedEpisode(
                 module=args.module,
                 bitcode_sha256=file_sha256(bitcode),
                 bitcode=read_input(bitcode) if Path(args.module).is_file() else None,
@@ -100,7 +92,7 @@ def run(args: argparse.Namespace) -> None:
                 with_heuristic_feature=with_heuristic,
                 result=result,
             )
-            write_episode(args.log, episode)
+            logged.write_episode(args.log, episode)
     record: dict[str, Any] = {
         "module": args.module,
         "policy": args.policy,
@@ -187,10 +179,10 @@ def run_episode(args: argparse.Namespace) -> int:
     mlgo replay episode lapi.episode
     mlgo replay episode lapi.episode --policy data/policies/marginal-s0 --json
     """
-    episode = read_episode(args.episode)
+    episode = logged.read_episode(args.episode)
     task = get_task(episode.task)
     toolchain = find_toolchain(read_config(args).toolchain, episode.target)
-    check_compiler(toolchain, episode)
+    logged.check_compiler(toolchain, episode)
     advisor = None
     if args.policy:  # which must be the logged one
         advisor = parse_policy(args.policy, task, toolchain, episode.module)
@@ -199,8 +191,8 @@ def run_episode(args: argparse.Namespace) -> int:
             weights = " with other weights" if sha256 and name == episode.policy else ""
             raise PolicyError(f"the episode was logged under policy {episode.policy}{weights}, not {args.policy}")
     with scratch_directory() as folder:
-        bitcode = find_logged_bitcode(episode, args.corpus, folder)
-        difference, result = replay_episode(toolchain, episode, bitcode, advisor, args.output)
+        bitcode = logged.find_logged_bitcode(episode, args.corpus, folder)
+        difference, result = logged.replay_episode(toolchain, episode, bitcode, advisor, args.output)
     record = {
         "verdict": "different" if difference else "equal",
         "difference": difference,

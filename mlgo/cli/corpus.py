@@ -19,6 +19,7 @@ from mlgo.base.names import PolicyName
 from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import CONFIG, add_actions, add_options, configured, positive, say
+from mlgo.corpus import store
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.commands import steps_of
@@ -26,16 +27,6 @@ from mlgo.corpus.capture.invocations import RECORDS, named_tools, read_invocatio
 from mlgo.corpus.capture.llvm_corpora import export_corpus
 from mlgo.corpus.capture.objects import Recompiler
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
-from mlgo.corpus.store import (
-    CAPTURED_NAME,
-    OBJECTS_NAME,
-    VERIFIED_NAME,
-    Module,
-    load_modules,
-    table_of,
-    unpack_bitcode,
-    unpack_project,
-)
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.evaluate import CompileHost, CompileJob
 from mlgo.evaluate.shipped import object_paths
@@ -88,9 +79,9 @@ def run_verify(args: argparse.Namespace) -> int:
     mlgo corpus verify --project captured/zlib --least 0.95 --json
     """
     config, toolchain = configured(args)
-    captured = read_table(args.project / CAPTURED_NAME, PROJECT, ["module"], [("skip_reason", "==", "")])
+    captured = read_table(args.project / store.CAPTURED_NAME, PROJECT, ["module"], [("skip_reason", "==", "")])
     modules = set(captured["module"].to_pylist())
-    objects = read_table(args.project / OBJECTS_NAME, OBJECTS_OF_BUILD).to_pylist()
+    objects = read_table(args.project / store.OBJECTS_NAME, OBJECTS_OF_BUILD).to_pylist()
     chosen = [row for row in objects if row["module"] in modules]
     if modules and not objects:
         raise CorpusError(f"{args.project} was taken from bitcode, so there is no object of a build to compare with")
@@ -99,7 +90,7 @@ def run_verify(args: argparse.Namespace) -> int:
     recompiler = Recompiler(toolchain, config.compile.compile_timeout_s, shared_folder() / "zig-cache", args.jobs)
     rows = list(tqdm(recompiler.verify(chosen), "compiled", len(chosen), disable=None))
     origin = provenance(compiler=toolchain.name, compiler_sha256=toolchain.sha256)
-    write_rows(args.project / VERIFIED_NAME, rows, VERIFIED, origin)
+    write_rows(args.project / store.VERIFIED_NAME, rows, VERIFIED, origin)
     summary = summary_of(rows)
     say(args, summary, _text(summary, rows))
     return int(summary["reproduced"] < args.least * summary["modules"])
@@ -123,10 +114,10 @@ def _unpacked(args: argparse.Namespace) -> Iterator[tuple[str, Path]]:
     """Modules by name, and their files; unpacked with the first that is asked for."""
     bitcode = shared_folder() / "bitcode"
     if args.corpus:
-        modules = load_modules(args.corpus, splits=[args.split] if args.split else None)
-        files = unpack_bitcode(args.corpus, modules, bitcode)
+        modules = store.load_modules(args.corpus, splits=[args.split] if args.split else None)
+        files = store.unpack_bitcode(args.corpus, modules, bitcode)
     else:
-        modules, files = unpack_project(args.project / CAPTURED_NAME, bitcode)
+        modules, files = store.unpack_project(args.project / store.CAPTURED_NAME, bitcode)
     yield from ((one.key if args.corpus else one.name, files[one.key]) for one in modules)
 
 
@@ -141,7 +132,7 @@ def run_relink(args: argparse.Namespace) -> None:
     shared = shared_folder()
     subject = one_project(args.project, shared / "bitcode")
     subject.check(policy.task, config.compile.optimization)
-    root = read_provenance(args.project / OBJECTS_NAME).get("root")
+    root = read_provenance(args.project / store.OBJECTS_NAME).get("root")
     if not root or not (args.project / RECORDS).is_dir():
         raise CorpusError(f"{args.project} was not captured from a build that ran here; there is no link to do again")
     calls = read_invocations(args.project / RECORDS)
@@ -179,12 +170,14 @@ def run_seen(args: argparse.Namespace) -> int:
         raise ConfigError("name what is trained on: --corpus DIR, or --against DIR for single projects")
     (config, toolchain), shared = configured(args), shared_folder()
     front_end = FrontEnd(toolchain, config.compile, shared / "zig-cache")
-    unpacked: list[tuple[Sequence[Module], Mapping[str, Path]]] = [
-        unpack_project(table_of(path), shared / "bitcode") for path in [*args.project, *args.against]
+    unpacked: list[tuple[Sequence[store.Module], Mapping[str, Path]]] = [
+        store.unpack_project(store.table_of(path), shared / "bitcode") for path in [*args.project, *args.against]
     ]
     if args.corpus is not None:
         trained = corpus_projects(args.corpus, shared / "bitcode", "train", None)
-        unpacked += [(one.modules, unpack_bitcode(args.corpus, one.modules, shared / "bitcode")) for one in trained]
+        unpacked += [
+            (one.modules, store.unpack_bitcode(args.corpus, one.modules, shared / "bitcode")) for one in trained
+        ]
     tables = [
         project_bodies(front_end.print_ir, modules, files, shared / "bodies", args.jobs)
         for modules, files in tqdm(unpacked, "read", unit="project", disable=None)

@@ -12,16 +12,7 @@ from typing import Any
 import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.base.artifacts import (
-    BODIES,
-    RESULTS,
-    SEARCH_COURSE,
-    SHIPPED_SIZES,
-    provenance,
-    read_provenance,
-    read_table,
-    write_table,
-)
+from mlgo.base import artifacts
 from mlgo.base.config import CompileConfig, Settings
 from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.names import PolicyName
@@ -128,7 +119,7 @@ def run(args: argparse.Namespace) -> None:
     if args.form == "whole":
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
-    origin = provenance(
+    origin = artifacts.provenance(
         task=policy.task,
         **toolchain.provenance,
         compile=compiling.model_dump(),
@@ -144,7 +135,7 @@ def run(args: argparse.Namespace) -> None:
     beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
     trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
-    seen = SeenBodies.of(read_table(trained, BODIES)) if trained else None
+    seen = SeenBodies.of(artifacts.read_table(trained, artifacts.BODIES)) if trained else None
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(target: EvaluationTarget) -> Evaluation:
@@ -166,10 +157,10 @@ def run(args: argparse.Namespace) -> None:
         write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
         results, shipped, course = evaluate_targets(targets, evaluate, parts, origin, write_line)
     origin["projects"] = {one.project: one.content for one in targets}
-    write_table(output / "results.parquet", results, RESULTS, origin)
-    write_table(output / "shipped.parquet", shipped, SHIPPED_SIZES, origin)
+    artifacts.write_table(output / "results.parquet", results, artifacts.RESULTS, origin)
+    artifacts.write_table(output / "shipped.parquet", shipped, artifacts.SHIPPED_SIZES, origin)
     if args.search:
-        write_table(output / "search.parquet", course, SEARCH_COURSE, origin)
+        artifacts.write_table(output / "search.parquet", course, artifacts.SEARCH_COURSE, origin)
     else:  # of an earlier evaluation
         (output / "search.parquet").unlink(missing_ok=True)
     remove_tables(parts)
@@ -232,7 +223,7 @@ def _write_page(
 
     names = ("results.parquet", "shipped.parquet", "search.parquet")
     paths = {name: output / name for name in names if (output / name).exists()}
-    measurement = flatten(read_provenance(paths["results.parquet"]))
+    measurement = flatten(artifacts.read_provenance(paths["results.parquet"]))
     tried, known = compare_policy(task, values, results, shipped, measurement), known_gains(course, shipped, policy)
     facts = {"SHA-256 of the inputs": input_hashes(paths)}
     write_text(output / "report.html", render_policy_page(tried, policy, known, facts))

@@ -10,15 +10,7 @@ import pyarrow.compute as pc
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
 
-from mlgo.base.artifacts import (
-    TableWriter,
-    column_type,
-    feature_array,
-    provenance,
-    read_provenance,
-    read_table,
-    steps_schema,
-)
+from mlgo.base import artifacts
 from mlgo.envs.env import CompileEnv
 from mlgo.envs.episode import Info, Observation, observation_space
 from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
@@ -47,9 +39,9 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
         advice = inner.header.advice
         assert advice is not None
         self._features, self._action = inner.features, advice.dtype
-        types = {spec.name: column_type(spec) for spec in self._features}
-        self._schema = steps_schema(types, pa.from_numpy_dtype(self._action))
-        self._writer = TableWriter(Path(path), self._schema, _origin(inner))
+        types = {spec.name: artifacts.column_type(spec) for spec in self._features}
+        self._schema = artifacts.steps_schema(types, pa.from_numpy_dtype(self._action))
+        self._writer = artifacts.TableWriter(Path(path), self._schema, _origin(inner))
         self._rows: list[Info] = []
         self._observations: list[tuple[bytes, ...]] = []
         self._asked: Info | None = None
@@ -120,7 +112,9 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
     def _flush(self) -> None:
         features = zip(*self._observations, strict=True)
         columns: Info = {
-            spec.name: feature_array(spec, np.frombuffer(b"".join(values), np.uint8).reshape(-1, spec.num_bytes))
+            spec.name: artifacts.feature_array(
+                spec, np.frombuffer(b"".join(values), np.uint8).reshape(-1, spec.num_bytes)
+            )
             for spec, values in zip(self._features, features, strict=True)
         }
         others = [field for field in self._schema if field.name not in columns]
@@ -131,7 +125,7 @@ class RecordEpisodes(gymnasium.Wrapper[Observation, Any, Observation, Any], Reco
 
 def _origin(env: CompileEnv) -> Info:
     settings = env.settings
-    return provenance(
+    return artifacts.provenance(
         environment=env.spec.id if env.spec is not None else type(env).__name__,
         task=env.task.name,
         reward=env.reward.name,
@@ -155,11 +149,11 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
-        self.origin = read_provenance(self._path)
+        self.origin = artifacts.read_provenance(self._path)
         try:
             header = parse_header(self.origin["header"].encode().rstrip(b"\n"))
             observed, task = set(self.origin["features"]), get_task(self.origin["task"])
-            episodes = read_table(self._path, columns=["episode"])["episode"]
+            episodes = artifacts.read_table(self._path, columns=["episode"])["episode"]
         except (KeyError, AttributeError, ProtocolError) as error:
             raise ArtifactError(f"{path} is no file of recorded episodes ({error})") from error
         self.features = tuple(spec for spec in header.features if spec.name in observed)
@@ -177,7 +171,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
         if not 0 <= number < self.num_episodes:
             raise ConfigError(f"options['episode']: {number}, but {self._path} holds {self.num_episodes} episodes")
         self._next, self._step = (number + 1) % self.num_episodes, 0
-        table = read_table(self._path, filters=[("episode", "==", number)])
+        table = artifacts.read_table(self._path, filters=[("episode", "==", number)])
         self._columns = {}
         for spec in self.features:
             column = table[spec.name]

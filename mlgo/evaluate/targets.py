@@ -8,37 +8,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from mlgo.base.artifacts import (
-    PROGRAMS_OF_PROJECT,
-    PROJECT,
-    RESULTS,
-    SEARCH_COURSE,
-    SHIPPED_SIZES,
-    RowView,
-    read_provenance,
-    read_table,
-    table_rows,
-    write_rows,
-)
+from mlgo.base import artifacts
 from mlgo.base.files import canonical_json, content_hash
+from mlgo.corpus import store
 from mlgo.corpus.link_time import Tools, whole_programs
-from mlgo.corpus.store import (
-    CAPTURED_NAME,
-    PROGRAMS_NAME,
-    Module,
-    Program,
-    load_modules,
-    load_programs,
-    project_programs,
-    unpack_bitcode,
-    unpack_project,
-    unpack_rows,
-)
 from mlgo.errors import ArtifactError, CorpusError
 from mlgo.evaluate.evaluation import Evaluation
 from mlgo.evaluate.shipped import other_modules
 
-_TABLES = {"results": RESULTS, "shipped": SHIPPED_SIZES, "search": SEARCH_COURSE}
+_TABLES = {"results": artifacts.RESULTS, "shipped": artifacts.SHIPPED_SIZES, "search": artifacts.SEARCH_COURSE}
 """What is kept of a finished project, by part of the file name, in the order of `Evaluation`."""
 
 
@@ -53,13 +31,13 @@ class EvaluationTarget:
 
     project: str
     table: Path
-    modules: Sequence[Module]
-    programs: Sequence[Program]
+    modules: Sequence[store.Module]
+    programs: Sequence[store.Program]
     unpack: Callable[[], Mapping[str, Path]]
 
     def check(self, task: str, optimization: str) -> None:
         """See that its modules are what a policy decides about."""
-        made = read_provenance(self.table)
+        made = artifacts.read_provenance(self.table)
         for what, wanted in (("task", task), ("optimization", optimization)):
             if made.get(what) != wanted:
                 raise CorpusError(
@@ -84,23 +62,27 @@ def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
     if path.parent.name == "projects" and path.suffix == ".parquet":
         table, programs = path, path.parent.parent / "programs" / path.name
     else:
-        folder = path.parent if path.name == CAPTURED_NAME else path
-        table, programs = folder / CAPTURED_NAME, folder / PROGRAMS_NAME
-    modules, files = unpack_project(table, bitcode_dir)
-    linked = project_programs(read_table(programs, PROGRAMS_OF_PROJECT).to_pylist(), modules)
+        folder = path.parent if path.name == store.CAPTURED_NAME else path
+        table, programs = folder / store.CAPTURED_NAME, folder / store.PROGRAMS_NAME
+    modules, files = store.unpack_project(table, bitcode_dir)
+    linked = store.project_programs(artifacts.read_table(programs, artifacts.PROGRAMS_OF_PROJECT).to_pylist(), modules)
     return EvaluationTarget(modules[0].project, table, modules, linked, lambda: files)
 
 
 def merged_programs(target: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
     """The project with its linked files merged into modules, see `whole_programs`."""
     chosen = {module.name for module in [*target.modules, *other_modules(target.modules, target.programs)]}
-    rows = [row for row in table_rows(target.table, PROJECT, PROJECT.names) if row["module"] in chosen]
+    rows = [
+        row
+        for row in artifacts.table_rows(target.table, artifacts.PROJECT, artifacts.PROJECT.names)
+        if row["module"] in chosen
+    ]
     merged, programs = whole_programs(rows, [dict(program.row) for program in target.programs], tools)
     if all(row["skip_reason"] for row in merged):
         reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
         raise CorpusError(f"{target.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
-    modules, files = unpack_rows(merged, target.modules[0].split, bitcode_dir)
-    return replace(target, modules=modules, programs=project_programs(programs, modules), unpack=lambda: files)
+    modules, files = store.unpack_rows(merged, target.modules[0].split, bitcode_dir)
+    return replace(target, modules=modules, programs=store.project_programs(programs, modules), unpack=lambda: files)
 
 
 def corpus_projects(
@@ -108,19 +90,19 @@ def corpus_projects(
 ) -> list[EvaluationTarget]:
     """Projects of a corpus, in manifest order, with their modules as the manifest lists them."""
     splits = None if split is None else [split]
-    modules: dict[str, list[Module]] = {}
-    for module in load_modules(corpus_dir, project=project, splits=splits):
+    modules: dict[str, list[store.Module]] = {}
+    for module in store.load_modules(corpus_dir, project=project, splits=splits):
         modules.setdefault(module.project, []).append(module)
     if not modules:
         which = " ".join(["", *(["split", split] if split else []), *(["project", project] if project else [])])
         raise CorpusError(f"{corpus_dir} holds no module{' of' if which else ''}{which}")
-    programs: dict[str, list[Program]] = {}
-    for program in load_programs(corpus_dir, project=project, splits=splits):
+    programs: dict[str, list[store.Program]] = {}
+    for program in store.load_programs(corpus_dir, project=project, splits=splits):
         programs.setdefault(program.row["project"], []).append(program)
     targets = []
     for name, members in modules.items():
         linked = programs.get(name, [])
-        unpack = partial(unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
+        unpack = partial(store.unpack_bitcode, corpus_dir, [*members, *other_modules(members, linked)], bitcode_dir)
         targets.append(EvaluationTarget(name, corpus_dir / "projects" / f"{name}.parquet", members, linked, unpack))
     return targets
 
@@ -129,7 +111,7 @@ def evaluate_targets(
     targets: Sequence[EvaluationTarget],
     evaluate: Callable[[EvaluationTarget], Evaluation],
     folder: Path,
-    origin: RowView,
+    origin: artifacts.RowView,
     say: Callable[[str], None] = lambda message: None,
 ) -> tuple[pa.Table, ...]:
     """Evaluate project by project; what an earlier run has finished is taken as it is.
@@ -143,11 +125,11 @@ def evaluate_targets(
         own = {**origin, "project": target.project, "content": target.content}
         known = False
         with suppress(ArtifactError):
-            known = all(canonical_json(read_provenance(path)) == canonical_json(own) for path in stored)
+            known = all(canonical_json(artifacts.read_provenance(path)) == canonical_json(own) for path in stored)
         say(f"{target.project} ({number} of {len(targets)}){', known' if known else ''}")
         if not known:
             found = evaluate(target)
             for (path, schema), rows in zip(stored.items(), (found.results, found.sizes, found.course), strict=True):
-                write_rows(path, rows, schema, own)
-        done.append([read_table(path, schema) for path, schema in stored.items()])
+                artifacts.write_rows(path, rows, schema, own)
+        done.append([artifacts.read_table(path, schema) for path, schema in stored.items()])
     return tuple(pa.concat_tables(tables) for tables in zip(*done, strict=True))

@@ -14,17 +14,9 @@ from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
-from mlgo.evaluate import CompileHost
+from mlgo.evaluate import CompileHost, training
 from mlgo.evaluate.baseline import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.episodes import Episode
-from mlgo.evaluate.training import (
-    candidate_rewards,
-    load_start,
-    needed_copies,
-    sample_episodes,
-    trace_of_languages,
-    training_modules,
-)
 from mlgo.evaluate.worker import Copies, tree_key
 from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.session import CompileResult
@@ -77,7 +69,7 @@ class ModuleContext(TrainContext[ScoredModule]):
     def _modules(self) -> tuple[list[ScoredModule], list[ScoredModule]]:
         config, learner, languages = self.config, self.order.learner.name, self.order.languages or None
         limits = config.max_questions, config.validation_modules
-        return training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages)
+        return training.training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages)
 
     @cached_property
     def train(self) -> list[ScoredModule]:
@@ -94,7 +86,7 @@ class ModuleContext(TrainContext[ScoredModule]):
         units = get_task(self.task).units
         self.check_trace(normalisation(vocabulary, units))
         if self.order.languages:
-            trace, vocabulary = trace_of_languages(trace, vocabulary, self.corpus, self.order.languages)
+            trace, vocabulary = training.trace_of_languages(trace, vocabulary, self.corpus, self.order.languages)
         return trace, normalisation(vocabulary, units)
 
     @property
@@ -147,10 +139,10 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def _copies(self) -> Copies | None:
-        return needed_copies(self.compile, self.baseline)
+        return training.needed_copies(self.compile, self.baseline)
 
     def _load(self, folder: Path) -> Policy:
-        return load_start(folder, self.baseline)
+        return training.load_start(folder, self.baseline)
 
     def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         learner = {"algorithm": self.order.learner.name, "seed": self.seed, **sections}
@@ -201,7 +193,7 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     def _rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool) -> np.ndarray:
         quarantine = self.quarantine if counted else None
-        return candidate_rewards(
+        return training.candidate_rewards(
             self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine
         )
 
@@ -215,7 +207,7 @@ class ModuleContext(TrainContext[ScoredModule]):
             reward = measure.reward(np.array(result.score(self.objective)), np.array(self._baselines[module]))
             return SampledCompile(float(reward), tuple(self.trajectories(module, result)))
 
-        return sample_episodes(
+        return training.sample_episodes(
             self.host, policy, instances, self.bitcode, read, self.quarantine, episodes, rng, with_credit=credited
         )
 

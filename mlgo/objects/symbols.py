@@ -17,20 +17,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mlgo.objects import elf
 from mlgo.objects.comdat import carriers_by_section
-from mlgo.objects.elf import (
-    FUNCTIONS,
-    SHT_SYMTAB,
-    STT_FUNC,
-    STT_NOTYPE,
-    STT_OBJECT,
-    function_symbols,
-    is_code,
-    is_text,
-    named_symbols,
-    read_sections,
-    section_names,
-)
 from mlgo.objects.unwind import unwind_by_address, unwind_by_function
 
 KINDS = ("text", "read_only", "unwind")
@@ -51,8 +39,8 @@ _ADDED = re.compile(r"(?<=.)\.(?:(?:llvm|part|cold|warm|constprop|isra|lto_priv|
 
 def section_kinds(data: bytes, sections: np.ndarray) -> dict[str, np.ndarray]:
     """Which of an ELF file's sections each of the `KINDS` counts, bool [num_sections] each."""
-    shipped, code = is_text(sections), is_code(sections)
-    unwind = np.array([name.startswith(_UNWIND) for name in section_names(data, sections, sections)], bool)
+    shipped, code = elf.is_text(sections), elf.is_code(sections)
+    unwind = np.array([name.startswith(_UNWIND) for name in elf.section_names(data, sections, sections)], bool)
     return {"text": shipped & code, "read_only": shipped & ~code & ~unwind, "unwind": shipped & ~code & unwind}
 
 
@@ -74,7 +62,7 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
     unwinding = unwind_by_function(data)
     by_function: dict[bytes, float] = {}
     first_name: dict[tuple[int, int], bytes] = {}
-    for symbol in sorted(function_symbols(data), key=lambda one: one.name):
+    for symbol in sorted(elf.function_symbols(data), key=lambda one: one.name):
         place = symbol.section, symbol.value
         size = 0.0
         if first_name.setdefault(place, symbol.name) == symbol.name:
@@ -109,8 +97,8 @@ def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:
     Raises:
         ObjectError: not a little-endian ELF file, or cut short.
     """
-    sections = read_sections(data)
-    code = sections[is_code(sections)]
+    sections = elf.read_sections(data)
+    code = sections[elf.is_code(sections)]
     unwind = unwind_by_address(data, sections)
     extents: dict[int, FunctionExtent] = {}
     for address, size, of, symbol in _mapped_symbols(link_map):
@@ -149,7 +137,7 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
     Raises:
         ObjectError: other format, cut short, or not well-formed.
     """
-    sections = read_sections(data)
+    sections = elf.read_sections(data)
     numbers = {kind: np.flatnonzero(mask) for kind, mask in section_kinds(data, sections).items()}
     totals = {kind: int(sections["size"][of_kind].sum()) for kind, of_kind in numbers.items()}
     found: Counter[tuple[str, str]] = Counter()
@@ -172,7 +160,7 @@ def bytes_by_symbol(data: bytes, *, named: bool = True) -> Counter[tuple[str, st
 
 def has_symbols(data: bytes) -> bool:
     """Whether an ELF file has a table of all its symbols, which a stripped one has not; ObjectError for others."""
-    return bool(np.any(read_sections(data)["type"] == SHT_SYMTAB))
+    return bool(np.any(elf.read_sections(data)["type"] == elf.SHT_SYMTAB))
 
 
 def is_linked(data: bytes) -> bool:
@@ -193,12 +181,13 @@ def _placed(data: bytes, sections: np.ndarray, counted: Mapping[int, str]) -> It
 
     def wanted(symbols: np.ndarray) -> np.ndarray:
         is_placed = np.isin(symbols["shndx"], [*counted]) & (symbols["size"] > 0)
-        return np.isin(symbols["info"] & 15, (STT_NOTYPE, STT_OBJECT, *FUNCTIONS)) & is_placed
+        return np.isin(symbols["info"] & 15, (elf.STT_NOTYPE, elf.STT_OBJECT, *elf.FUNCTIONS)) & is_placed
 
     starts, sizes = sections["addr"].tolist(), sections["size"].tolist()
     is_arm = architecture(data)[1] == _ARM
-    for symbol in named_symbols(data, sections, wanted):
-        is_thumb = is_arm and symbol.info & 15 == STT_FUNC  # the lowest bit of its address names the instruction set
+    for symbol in elf.named_symbols(data, sections, wanted):
+        # The lowest bit of its address names the instruction set.
+        is_thumb = is_arm and symbol.info & 15 == elf.STT_FUNC
         start = (symbol.value & ~1 if is_thumb else symbol.value) - starts[symbol.section]
         if symbol.name and 0 <= start < sizes[symbol.section]:
             end = min(start + symbol.size, sizes[symbol.section])
@@ -210,7 +199,7 @@ def _unwind(data: bytes, sections: np.ndarray) -> Counter[tuple[int, int]]:
     if not is_linked(data):
         return unwind_by_function(data)
     found: Counter[tuple[int, int]] = Counter()
-    code = np.flatnonzero(is_code(sections))
+    code = np.flatnonzero(elf.is_code(sections))
     places = list(zip(code.tolist(), sections["addr"][code].tolist(), sections["size"][code].tolist(), strict=True))
     for address, size in unwind_by_address(data, sections).items():
         for number, start, length in places:

@@ -17,25 +17,13 @@ from itertools import pairwise
 import numpy as np
 
 from mlgo.errors import ObjectError
-from mlgo.objects.elf import (
-    SHF_EXECINSTR,
-    SHT_NOBITS,
-    SHT_REL,
-    SHT_RELA,
-    SHT_SYMTAB,
-    read_sections,
-    read_symbols,
-    section_contents,
-    section_entries,
-    section_name,
-    section_names,
-)
+from mlgo.objects import elf
 
 _LORESERVE = 0xFF00
 _RELOCATIONS = {
-    (2, SHT_RELA): np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]),
-    (1, SHT_RELA): np.dtype([("offset", "<u4"), ("info", "<u4"), ("addend", "<i4")]),
-    (1, SHT_REL): np.dtype([("offset", "<u4"), ("info", "<u4")]),
+    (2, elf.SHT_RELA): np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")]),
+    (1, elf.SHT_RELA): np.dtype([("offset", "<u4"), ("info", "<u4"), ("addend", "<i4")]),
+    (1, elf.SHT_REL): np.dtype([("offset", "<u4"), ("info", "<u4")]),
 }
 """By the file's class (1 for 32 bits) and the section's type; x86-64, AArch64 and RISC-V have SHT_RELA."""
 _LENGTH_BYTES, _ADDRESS_AT = 4, 8
@@ -48,7 +36,7 @@ def unwind_by_function(data: bytes) -> Counter[tuple[int, int]]:
         ObjectError: not such an object, cut short, or see `unwind_entries`.
     """
     found = Counter[tuple[int, int]]()
-    for section, offset, size in unwind_entries(data, read_sections(data)).T.tolist():
+    for section, offset, size in unwind_entries(data, elf.read_sections(data)).T.tolist():
         found[section, offset] += size
     return found
 
@@ -66,9 +54,9 @@ def unwind_entries(data: bytes, sections: np.ndarray) -> np.ndarray:
     for number in np.flatnonzero(np.isin(sections["type"], kinds)).tolist():
         table = int(sections["info"][number])
         # Most relocations are those of code. A file with debug information alone has a table without contents.
-        is_read = table < len(sections) and sections["type"][table] != SHT_NOBITS
-        is_read = is_read and not sections["flags"][table] & SHF_EXECINSTR
-        if is_read and section_name(data, sections, table) == b".eh_frame":
+        is_read = table < len(sections) and sections["type"][table] != elf.SHT_NOBITS
+        is_read = is_read and not sections["flags"][table] & elf.SHF_EXECINSTR
+        if is_read and elf.section_name(data, sections, table) == b".eh_frame":
             starts, sizes = _entries(data, sections[table])
             entries = np.stack([*_places(data, sections, number, starts + _ADDRESS_AT), sizes])
             found.append(entries[:, entries[0] > 0])
@@ -96,12 +84,12 @@ def _entries(data: bytes, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the relocation at each offset leads to: section, 0 where there is none, and offset in it."""
     kind = _RELOCATIONS[data[4], int(sections["type"][number])]
-    relocations = section_entries(data, sections[number], kind)
+    relocations = elf.section_entries(data, sections[number], kind)
     named = relocations["symbol"] if "symbol" in (kind.names or ()) else relocations["info"] >> 8
     link = int(sections["link"][number])
-    if link >= len(sections) or sections["type"][link] != SHT_SYMTAB:
+    if link >= len(sections) or sections["type"][link] != elf.SHT_SYMTAB:
         raise ObjectError("the relocations of the object's unwind table have no symbol table")
-    symbols = read_symbols(data, sections[link])
+    symbols = elf.read_symbols(data, sections[link])
     if np.any(named >= len(symbols)):
         raise ObjectError("a relocation of the object's unwind table names a symbol that is not there")
     target = symbols["shndx"][named].astype(np.int64)
@@ -118,7 +106,7 @@ def _places(data: bytes, sections: np.ndarray, number: int, offsets: np.ndarray)
     owners[hit] = target[order][position[hit]]
     starts[hit] = place[order][position[hit]]
     if "addend" not in (kind.names or ()):
-        octets = np.frombuffer(section_contents(data, sections[int(sections["info"][number])]) + bytes(4), np.uint8)
+        octets = np.frombuffer(elf.section_contents(data, sections[int(sections["info"][number])]) + bytes(4), np.uint8)
         starts[hit] += octets[offsets[hit][:, None] + np.arange(4)].view("<i4")[:, 0]
     return owners, starts
 
@@ -138,16 +126,16 @@ def unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
         data: a linked file.
         sections: structured [num_sections], what `read_sections` gives of it.
     """
-    named = {name: number for number, name in enumerate(section_names(data, sections, sections))}
+    named = {name: number for number, name in enumerate(elf.section_names(data, sections, sections))}
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:
         return {}
     header, table = sections[named[b".eh_frame_hdr"]], sections[named[b".eh_frame"]]
-    contents = section_contents(data, header)
+    contents = elf.section_contents(data, header)
     if contents[: len(_HEADER)] != _HEADER or len(contents) < _HEADER_BYTES:
         return {}
     (count,) = struct.unpack_from("<I", contents, 8)
     entries = np.frombuffer(contents, _ENTRY, min(count, (len(contents) - _HEADER_BYTES) // _ENTRY.itemsize), 12)
-    frames = _Frames(section_contents(data, table), int(table["addr"]))
+    frames = _Frames(elf.section_contents(data, table), int(table["addr"]))
     base = int(header["addr"])
     found: dict[int, int] = {}
     exceptions: dict[int, int] = {}

@@ -10,16 +10,7 @@ from typing import Any
 
 from mlgo.base.config import WorkersConfig
 from mlgo.errors import WorkerError
-from mlgo.pool.cluster import (
-    LOCAL_INSTEAD,
-    Inbox,
-    check_versions,
-    connect,
-    disconnect,
-    first_line,
-    on_this_machine,
-    versions,
-)
+from mlgo.pool import cluster
 from mlgo.pool.pool import Answered, Backend, Event, Gone
 from mlgo.pool.ray_worker import FileSource, RayWorker, pack
 from mlgo.pool.schedule import WorkerName
@@ -47,14 +38,14 @@ class RayBackend(Backend):
     depth = 2  # one message waits at a worker's side: the way to a node takes about a millisecond
 
     def __init__(self, make_handler: MakeHandler, config: WorkersConfig, release_after_s: float = 60.0) -> None:
-        self._ray = connect(config.address, config.files)
+        self._ray = cluster.connect(config.address, config.files)
         self._errors = errors = self._ray.exceptions
         self._deaths = (errors.ActorDiedError, errors.ActorUnavailableError, errors.WorkerCrashedError)
-        self._inbox = Inbox(self._ray.get_runtime_context().gcs_address)
+        self._inbox = cluster.Inbox(self._ray.get_runtime_context().gcs_address)
         self._config, self._release_after_s = config, release_after_s
         self._folder = str(Path.cwd())
         self._run = f"ray-{uuid.uuid4().hex[:12]}"
-        self._here = versions()
+        self._here = cluster.versions()
         self._actors: dict[WorkerName, Any] = {}
         self._ready: set[WorkerName] = set()
         self._failed_starts = 0
@@ -70,10 +61,10 @@ class RayBackend(Backend):
             )(type("Worker", (RayWorker,), {"cancel": self._ray.method(concurrency_group="now")(RayWorker.cancel)}))
             if config.files == "send":
                 source = self._ray.remote(num_cpus=0, max_concurrency=_FILE_CALLS)(FileSource)
-                here = on_this_machine(self._ray)
+                here = cluster.on_this_machine(self._ray)
                 self._source = source.options(scheduling_strategy=here).remote(self._folder)
         except BaseException:
-            disconnect()
+            cluster.disconnect()
             raise
 
     @property
@@ -113,7 +104,7 @@ class RayBackend(Backend):
             limit_s, free = self._config.start_timeout_s, self._ray.available_resources().get("CPU", 0)
             raise WorkerError(
                 f"no Ray worker has started within workers.start_timeout_s ({limit_s:g} s): the cluster has "
-                f"{self.num_cpus} CPUs, {free:g} of them free; wait until others have finished, {LOCAL_INSTEAD}"
+                f"{self.num_cpus} CPUs, {free:g} of them free; wait until others have finished, {cluster.LOCAL_INSTEAD}"
             )
         return [event for about, future in arrivals if (event := self._event(about, future)) is not None]
 
@@ -126,13 +117,15 @@ class RayBackend(Backend):
         except self._deaths as error:
             return self._gone(worker, error)
         except (self._errors.RuntimeEnvSetupError, self._errors.ActorUnschedulableError) as error:
-            raise WorkerError(f"Ray cannot start a worker: {first_line(error)}; {LOCAL_INSTEAD}") from error
+            raise WorkerError(
+                f"Ray cannot start a worker: {cluster.first_line(error)}; {cluster.LOCAL_INSTEAD}"
+            ) from error
         except (self._errors.ObjectStoreFullError, self._errors.OutOfDiskError) as error:
             raise self._store_full() from error
         if not starts:
             return Answered(worker, *result)
         node, there, failure = result
-        check_versions(self._here, there, node)
+        cluster.check_versions(self._here, there, node)
         if isinstance(failure, Raised):
             raise failure.error
         self._ready.add(worker)
@@ -149,9 +142,9 @@ class RayBackend(Backend):
             if self._failed_starts >= _MAX_FAILED_STARTS:
                 raise WorkerError(
                     f"{self._failed_starts} Ray actors in a row died while they started, the last with: "
-                    f"{first_line(error)}; see ray logs, {LOCAL_INSTEAD}"
+                    f"{cluster.first_line(error)}; see ray logs, {cluster.LOCAL_INSTEAD}"
                 ) from error
-        return Gone(worker, None, f"its Ray actor died ({first_line(error)})")
+        return Gone(worker, None, f"its Ray actor died ({cluster.first_line(error)})")
 
     def kill(self, worker: WorkerName) -> None:
         self._ready.discard(worker)
@@ -193,7 +186,7 @@ class RayBackend(Backend):
         self._end(list(self._actors))
         if self._source is not None:
             self._ray.kill(self._source)
-        disconnect()
+        cluster.disconnect()
 
     def _seconds_to_start(self) -> float | None:
         """Time left until somebody must have started; None when somebody has."""
@@ -204,5 +197,5 @@ class RayBackend(Backend):
     def _store_full(self) -> WorkerError:
         return WorkerError(
             "Ray's object store is full; start the nodes with a larger --object-store-memory, "
-            f"set workers.files: shared, {LOCAL_INSTEAD}"
+            f"set workers.files: shared, {cluster.LOCAL_INSTEAD}"
         )

@@ -16,21 +16,10 @@ from mlgo.compare.trainings import Curve
 from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, num_failed, sorted_ratios, unit_counts, unit_record
 from mlgo.errors import ArtifactError
 from mlgo.jit import JIT_CSE, MEASURE
+from mlgo.report import pages
 from mlgo.report.figures import Series, Values, central_range, chart, style_of, to_html
 from mlgo.report.inputs import Facts
 from mlgo.report.metrics import write_csv
-from mlgo.report.pages import (
-    Column,
-    RenderedPage,
-    Style,
-    Table,
-    card,
-    count_column,
-    coverage,
-    gain_column,
-    render,
-    text_column,
-)
 from mlgo.report.training import losses, rewards
 
 _DIGITS = 6
@@ -113,31 +102,33 @@ def render_choices(
         **{f"losses-{learner}": losses(of_seeds) for learner, of_seeds in curves.items()},
     }
     headroom = [
-        text_column("split", lambda row: row.split),
-        count_column("units", lambda row: counts[row.split]["units"]),
-        count_column("with a label", lambda row: counts[row.split]["labels"]),
-        count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
-        count_column("better than the heuristic", lambda row: row.by("score").items.smaller),
-        Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
+        pages.text_column("split", lambda row: row.split),
+        pages.count_column("units", lambda row: counts[row.split]["units"]),
+        pages.count_column("with a label", lambda row: counts[row.split]["labels"]),
+        pages.count_column("all subsets tried", lambda row: counts[row.split]["exhaustive_labels"]),
+        pages.count_column("better than the heuristic", lambda row: row.by("score").items.smaller),
+        pages.Column("G of the best known", lambda row, style: style.ratio(_interval(unit_record(row)["heuristic"]))),
     ]
     failed = [
-        text_column("who chose", lambda row: row[0].name),
-        text_column("split", lambda row: row[0].split),
-        text_column("kind", lambda row: row[1]),
-        count_column("compiles", lambda row: row[2]),
+        pages.text_column("who chose", lambda row: row[0].name),
+        pages.text_column("split", lambda row: row[0].split),
+        pages.text_column("kind", lambda row: row[1]),
+        pages.count_column("compiles", lambda row: row[2]),
     ]
-    return render(
+    return pages.render(
         "choices.html.jinja",
         task=JIT_CSE,
         split=split,
-        cards=[(*card(row, "score", _DIRECTIONS), unit_record(row)) for row in claims(rows) if row.split == split],
+        cards=[
+            (*pages.card(row, "score", _DIRECTIONS), unit_record(row)) for row in claims(rows) if row.split == split
+        ],
         counts=counts,
         tables={
             name: _choice_table({row.name: unit_record(row) for row in rows if row.split == name})
             for name in measured.splits
         },
-        headroom=Table(headroom, [row for row in rows if row.name == BEST]),
-        failed=Table(
+        headroom=pages.Table(headroom, [row for row in rows if row.name == BEST]),
+        failed=pages.Table(
             failed,
             [
                 (row, kind, number)
@@ -147,14 +138,14 @@ def render_choices(
             ],
         ),
         bootstrap=bootstrap,
-        coverage=coverage(bootstrap),
+        coverage=pages.coverage(bootstrap),
         facts=facts,
         hashes=hashes,
         figures=to_html(figures),
     )
 
 
-def show(args: argparse.Namespace) -> RenderedPage:
+def show(args: argparse.Namespace) -> pages.RenderedPage:
     """The table of a split."""
     path = args.data / "cse" / "report" / "comparisons.json"
     if not path.exists():
@@ -171,51 +162,51 @@ def show(args: argparse.Namespace) -> RenderedPage:
         f"Of {part['units']} {split} units {part['labels']} have a best known choice, "
         f"{part['exhaustive_labels']} of them by trying all.\n\n"
     )
-    return RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
+    return pages.RenderedPage(text + _choice_table(part["contenders"]).aligned(), part)
 
 
 def _interval(beside: Mapping[str, Any]) -> Gain:
     return Gain(beside["geomean"], beside["low"], beside["high"])
 
 
-def _choice_table(records: Mapping[str, Mapping[str, Any]]) -> Table:
+def _choice_table(records: Mapping[str, Mapping[str, Any]]) -> pages.Table:
     """Contenders with what `unit_record` says of them."""
 
-    def failed(record: Mapping[str, Any], style: Style) -> str:
+    def failed(record: Mapping[str, Any], style: pages.Style) -> str:
         kinds = ", ".join(f"{kind} {number}" for kind, number in record["failures"].items() if kind != OK)
         return f"{num_failed(record)}{f' ({kinds})' if kinds and not style.html else ''}"
 
-    def per_unit(record: Mapping[str, Any], style: Style) -> str:
+    def per_unit(record: Mapping[str, Any], style: pages.Style) -> str:
         number = record["heuristic"]["num_units"]
         return f"{record['eliminations'] / number:.2f}" if number else style.none
 
-    def counts(title: str, beside: str, *names: str) -> Column:
-        return Column(title, lambda row, style: style.counts(*(row[beside][name] for name in names)))
+    def counts(title: str, beside: str, *names: str) -> pages.Column:
+        return pages.Column(title, lambda row, style: style.counts(*(row[beside][name] for name in names)))
 
-    def ratio(title: str, beside: str, name: str) -> Column:
-        return Column(title, lambda row, style: style.ratio(row[beside][name]))
+    def ratio(title: str, beside: str, name: str) -> pages.Column:
+        return pages.Column(title, lambda row, style: style.ratio(row[beside][name]))
 
-    def geomean(title: str, beside: str) -> Column:
-        return Column(title, lambda row, style: style.ratio(_interval(row[beside])))
+    def geomean(title: str, beside: str) -> pages.Column:
+        return pages.Column(title, lambda row, style: style.ratio(_interval(row[beside])))
 
     units, projects = ("better", "worse", "same"), ("projects_better", "projects_worse")
-    return Table(
+    return pages.Table(
         [
-            text_column("who chose", lambda row: row["name"]),
-            count_column("units", lambda row: row["heuristic"]["num_units"]),
-            Column("failed", failed),
+            pages.text_column("who chose", lambda row: row["name"]),
+            pages.count_column("units", lambda row: row["heuristic"]["num_units"]),
+            pages.Column("failed", failed),
             geomean("G of scores", "heuristic"),
             ratio("median project", "heuristic", "median"),
             ratio("in total", "heuristic", "total"),
-            text_column("verdict", lambda row: row["finding"] if row["is_policy"] else "", wrap=True),
-            Column("corrected p", lambda row, style: style.probability(row["p"])),
+            pages.text_column("verdict", lambda row: row["finding"] if row["is_policy"] else "", wrap=True),
+            pages.Column("corrected p", lambda row, style: style.probability(row["p"])),
             counts("projects better / worse", "heuristic", *projects),
             counts("units better / worse / same", "heuristic", *units),
-            gain_column("mean change", lambda row: row["heuristic"]["mean_change"]),
+            pages.gain_column("mean change", lambda row: row["heuristic"]["mean_change"]),
             geomean("G of code sizes", "size"),
-            gain_column("share of the headroom", lambda row: row["headroom_share"]),
-            Column("eliminations per unit", per_unit),
-            count_column("sum of scores", lambda row: row["score_sum"]),
+            pages.gain_column("share of the headroom", lambda row: row["headroom_share"]),
+            pages.Column("eliminations per unit", per_unit),
+            pages.count_column("sum of scores", lambda row: row["score_sum"]),
             ratio("G beside none", "none", "geomean"),
             counts("units better / worse / same", "none", *units),
         ],

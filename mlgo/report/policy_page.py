@@ -14,17 +14,10 @@ from mlgo.compare.modules import SCOPES, policy_scores
 from mlgo.compare.programs import measured_programs
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
 from mlgo.objects.measures import get_measure
+from mlgo.report import render
 from mlgo.report.figures import Series, chart, to_html
 from mlgo.report.inputs import Facts
 from mlgo.report.pages import text_column
-from mlgo.report.render import (
-    ComparedPolicies,
-    comparison_table,
-    distribution,
-    module_card,
-    project_bars,
-    project_table,
-)
 from mlgo.report.seen_code import compare_seen
 from mlgo.report.ships import compare_shipped
 
@@ -60,7 +53,7 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 
 def compare_policy(
     task: str, values: Settings, results: pa.Table, shipped: pa.Table, measurement: Facts
-) -> ComparedPolicies:
+) -> render.ComparedPolicies:
     """Compare a policy with the heuristic.
 
     Args:
@@ -72,7 +65,7 @@ def compare_policy(
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
-    return ComparedPolicies(
+    return render.ComparedPolicies(
         task=task,
         measure=values.value("compile.objective"),
         modules=modules,
@@ -85,7 +78,7 @@ def compare_policy(
 
 
 def render_policy_page(
-    page: ComparedPolicies, policy: str, known: tuple[np.ndarray, np.ndarray], facts: Mapping[str, Facts]
+    page: render.ComparedPolicies, policy: str, known: tuple[np.ndarray, np.ndarray], facts: Mapping[str, Facts]
 ) -> str:
     """The page as HTML, self-contained: the same inputs give the same bytes.
 
@@ -104,16 +97,16 @@ def render_policy_page(
         split,
         policy=policy,
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
-        whole=module_card(whole, main),
+        whole=render.module_card(whole, main),
         shipped=[row.by("total") for row in totals if row.by("total").num_compared],
-        parts=comparison_table([scope], rows, page.measures),
-        by_project=project_table([], by_project, page.measures),
+        parts=render.comparison_table([scope], rows, page.measures),
+        by_project=render.project_table([], by_project, page.measures),
         facts=facts,
         figures=to_html(
             {
                 "search": _known(*known),
-                "distribution": distribution(modules, main, split),
-                "projects": project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
+                "distribution": render.distribution(modules, main, split),
+                "projects": render.project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
             }
         ),
     )

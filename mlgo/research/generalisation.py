@@ -20,17 +20,7 @@ from mlgo.compare.scores import ALL, ComparisonRow, Contender, ScoreMatrix, corr
 from mlgo.compare.trainings import check_seeds, count_evaluations
 from mlgo.errors import ArtifactError
 from mlgo.objects.measures import get_measure
-from mlgo.report.pages import (
-    PLAIN,
-    Column,
-    RenderedPage,
-    Table,
-    count_column,
-    gain_column,
-    render,
-    text_column,
-    verdict_columns,
-)
+from mlgo.report import pages
 
 _TITLES = {ALL: "all modules", **LANGUAGE_TITLES}
 _EVALUATIONS = "evaluations of one training"
@@ -135,46 +125,50 @@ def _scores(cell: pa.Table, trained: str, measure: str) -> ScoreMatrix:
     return score_matrix(rows, key, {measure: get_measure(measure).offset}, key)
 
 
-def show(args: argparse.Namespace) -> RenderedPage:
+def show(args: argparse.Namespace) -> pages.RenderedPage:
     """A line for each cell; as a page, the matrices themselves and what the trainings asked for."""
     folder, measure = args.data / "generalisation", args.measure
     matrices = read_matrices(folder / "results.parquet", args.split, measure)
     columns = [
-        text_column("trained", lambda row: row.name),
-        text_column("tested", lambda row: row.scope),
-        gain_column("gain (interval)", lambda row: row.by(measure).geomean),
-        gain_column("in total", lambda row: row.by(measure).total),
-        Column("projects smaller / larger / equal", lambda row, style: style.tally(row.by(measure).projects)),
-        count_column("modules", lambda row: row.by(measure).num_compared),
-        *verdict_columns(lambda row: row.by(measure)),
+        pages.text_column("trained", lambda row: row.name),
+        pages.text_column("tested", lambda row: row.scope),
+        pages.gain_column("gain (interval)", lambda row: row.by(measure).geomean),
+        pages.gain_column("in total", lambda row: row.by(measure).total),
+        pages.Column("projects smaller / larger / equal", lambda row, style: style.tally(row.by(measure).projects)),
+        pages.count_column("modules", lambda row: row.by(measure).num_compared),
+        *pages.verdict_columns(lambda row: row.by(measure)),
     ]
-    text = "\n\n".join(f"{title}\n{Table(columns, cells).aligned()}" for title, cells in matrices.items())
+    text = "\n\n".join(f"{title}\n{pages.Table(columns, cells).aligned()}" for title, cells in matrices.items())
     record = [
         {"title": title, "cells": [record for cell in cells for record in cell.records()]}
         for title, cells in matrices.items()
     ]
     page = ""
     if args.markdown:
-        words = [text_column(title, itemgetter(title)) for title in ("compiler", "train set", "languages", "seeds")]
-        page = render(
+        words = [
+            pages.text_column(title, itemgetter(title)) for title in ("compiler", "train set", "languages", "seeds")
+        ]
+        page = pages.render(
             "generalisation.md.jinja",
             measure=measure,
             split=next(cell.split for cells in matrices.values() for cell in cells),
             matrices={title: _square(cells, measure) for title, cells in matrices.items()},
-            trainings=Table([*words, count_column(_EVALUATIONS, itemgetter(_EVALUATIONS))], read_trainings(folder)),
+            trainings=pages.Table(
+                [*words, pages.count_column(_EVALUATIONS, itemgetter(_EVALUATIONS))], read_trainings(folder)
+            ),
         )
-    return RenderedPage(text, record, page)
+    return pages.RenderedPage(text, record, page)
 
 
-def _square(cells: Sequence[ComparisonRow], measure: str) -> Table:
+def _square(cells: Sequence[ComparisonRow], measure: str) -> pages.Table:
     """A matrix as it is, each cell in two lines."""
 
     def cell(line: Sequence[ComparisonRow], number: int) -> str:
         one = line[number].by(measure)
-        p = "" if one.corrected_p is None else f", p = {PLAIN.probability(one.corrected_p)}"
+        p = "" if one.corrected_p is None else f", p = {pages.PLAIN.probability(one.corrected_p)}"
         projects = f"{one.projects.smaller} : {one.projects.larger} of {one.num_projects}"
-        return f"{PLAIN.gain(one.geomean)}<br>{projects}, {one.finding}{p}"
+        return f"{pages.PLAIN.gain(one.geomean)}<br>{projects}, {one.finding}{p}"
 
     lines = [list(line) for _, line in groupby(cells, attrgetter("name"))]
-    tested = [text_column(row.scope, partial(cell, number=i)) for i, row in enumerate(lines[0])]
-    return Table([text_column("trained \\ tested", lambda line: line[0].name), *tested], lines)
+    tested = [pages.text_column(row.scope, partial(cell, number=i)) for i, row in enumerate(lines[0])]
+    return pages.Table([pages.text_column("trained \\ tested", lambda line: line[0].name), *tested], lines)

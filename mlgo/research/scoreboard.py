@@ -21,16 +21,7 @@ from mlgo.compare.trainings import budget_curves, check_seeds, count_evaluations
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.learn.cost import PREFIXES, cost_path, read_cost
-from mlgo.report.pages import (
-    Column,
-    RenderedPage,
-    Table,
-    count_column,
-    gain_column,
-    render,
-    text_column,
-    verdict_columns,
-)
+from mlgo.report import pages
 from mlgo.research.learner_gains import BUDGET_NOTE, SIZE_NOTE, budget_table, compare_by_size, size_table
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
@@ -168,7 +159,7 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
 _CONFIG = Path("config/config.yaml")
 
 
-def show(args: argparse.Namespace) -> RenderedPage:
+def show(args: argparse.Namespace) -> pages.RenderedPage:
     """The table; as a page with the commands that train each row."""
     settings = read_settings(_CONFIG, args.preset)
     problem = PROBLEMS.get(settings.value("task"))
@@ -183,7 +174,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
             results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
             rows = compare_by_size(results, entries[0].split, args.measure, Bootstrap.of(settings))
         curves = read_curves(folder, [policy for one in entries for policy in one.policies])
-        page = render(
+        page = pages.render(
             "scoreboard.md.jinja",
             table=table,
             split=entries[0].split,
@@ -202,7 +193,7 @@ def show(args: argparse.Namespace) -> RenderedPage:
         comparisons = {scope: found.record() for scope, found in one.comparisons.items()}
         ships = one.ships.record() if one.ships else None
         record.append({**asdict(one), "comparisons": comparisons, "ships": ships})
-    return RenderedPage(table.aligned(), record, page)
+    return pages.RenderedPage(table.aligned(), record, page)
 
 
 def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Path, kind: Kind) -> None:
@@ -219,7 +210,7 @@ def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Pa
                 )
 
 
-def _table(entries: Sequence[ScoreboardEntry]) -> Table:
+def _table(entries: Sequence[ScoreboardEntry]) -> pages.Table:
     def least(one: ScoreboardEntry, number: float, digits: int) -> str:
         return f"{'' if one.complete else '≥ '}{number:,.{digits}f}"
 
@@ -228,25 +219,25 @@ def _table(entries: Sequence[ScoreboardEntry]) -> Table:
 
     linked = any(one.ships for one in entries)
     ships = [
-        gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
-        gain_column("ships, total (interval)", lambda one: one.headline.total),
+        pages.gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
+        pages.gain_column("ships, total (interval)", lambda one: one.headline.total),
     ]
-    by_language = [gain_column(title, partial(language, scope=name)) for name, title in LANGUAGE_TITLES.items()]
-    return Table(
+    by_language = [pages.gain_column(title, partial(language, scope=name)) for name, title in LANGUAGE_TITLES.items()]
+    return pages.Table(
         [
-            text_column("learner", lambda one: one.learner),
-            text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
-            count_column("weights", lambda one: one.weights),
-            count_column("evaluations", lambda one: one.evaluations),
-            Column("compiles", lambda one, style: least(one, one.compiles, 0)),
-            Column("minutes", lambda one, style: least(one, one.seconds / 60, 1)),
-            Column("cores", lambda one, style: str(one.cores)),
+            pages.text_column("learner", lambda one: one.learner),
+            pages.text_column("seeds", lambda one: ", ".join(map(str, one.seeds))),
+            pages.count_column("weights", lambda one: one.weights),
+            pages.count_column("evaluations", lambda one: one.evaluations),
+            pages.Column("compiles", lambda one, style: least(one, one.compiles, 0)),
+            pages.Column("minutes", lambda one, style: least(one, one.seconds / 60, 1)),
+            pages.Column("cores", lambda one, style: str(one.cores)),
             *(ships if linked else []),
-            Column("projects", lambda one, style: style.tally(one.headline.projects)),
-            Column("over 0.5 % larger", lambda one, style: style.share(one.headline.much_larger_share)),
-            *verdict_columns(lambda one: one.headline)[1:],
-            gain_column("gain (interval)", lambda one: one.whole.geomean),
-            gain_column("total (interval)", lambda one: one.whole.total),
+            pages.Column("projects", lambda one, style: style.tally(one.headline.projects)),
+            pages.Column("over 0.5 % larger", lambda one, style: style.share(one.headline.much_larger_share)),
+            *pages.verdict_columns(lambda one: one.headline)[1:],
+            pages.gain_column("gain (interval)", lambda one: one.whole.geomean),
+            pages.gain_column("total (interval)", lambda one: one.whole.total),
             *(by_language if linked else []),
         ],
         entries,

@@ -9,17 +9,8 @@ import numpy as np
 from mlgo.base.seeding import generator
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.learn.base import State, Validate, run_steps
+from mlgo.learn.es import gradient
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.gradient import (
-    AdamState,
-    Coordinates,
-    Directions,
-    TrustRegionState,
-    adam_step,
-    estimate_gradient,
-    fit_slope,
-    trust_region_step,
-)
 
 _PERCENTILES = (5, 25, 50, 75, 95)
 _OF_CANDIDATES = ("mean_reward", "max_reward", "min_reward", *(f"reward_p{q:02}" for q in _PERCENTILES))
@@ -84,7 +75,7 @@ class EsState(State):
     """State of a run, enough to resume it: search points are float64 [num_varied], `best` of those validated."""
 
     mean: np.ndarray
-    optimizer: AdamState | TrustRegionState
+    optimizer: gradient.AdamState | gradient.TrustRegionState
 
     @property
     def beats_all_before(self) -> bool:
@@ -93,12 +84,12 @@ class EsState(State):
         return bool(last > max(before, default=float("-inf")))
 
 
-STATES = (EsState, AdamState, TrustRegionState)
+STATES = (EsState, gradient.AdamState, gradient.TrustRegionState)
 """Dataclasses of a checkpoint."""
 
 
 def evolve(
-    coordinates: Coordinates,
+    coordinates: gradient.Coordinates,
     evaluate: Evaluate,
     validate: Validate,
     config: ESConfig,
@@ -135,15 +126,15 @@ def evolve(
 
     if state is None:
         zeros, record = np.zeros(coordinates.varied.size), {"generation": 0, "evaluations": 0, "skipped": False}
-        adam, region = AdamState(0, zeros, zeros), TrustRegionState(config.trust_region.radius)
-        optimizer: AdamState | TrustRegionState = adam if config.update == "adam" else region
+        adam, region = gradient.AdamState(0, zeros, zeros), gradient.TrustRegionState(config.trust_region.radius)
+        optimizer: gradient.AdamState | gradient.TrustRegionState = adam if config.update == "adam" else region
         state = validated(EsState(zeros, float("-inf"), (record,), zeros, optimizer))
     _stop_if_all_skipped(state)
     return run_steps(state, config.generations, generation, after, validated, config.validate_every)
 
 
 def _next_generation(
-    state: EsState, coordinates: Coordinates, evaluate: Evaluate, config: ESConfig, seed: int
+    state: EsState, coordinates: gradient.Coordinates, evaluate: Evaluate, config: ESConfig, seed: int
 ) -> tuple[EsState, np.ndarray]:
     evaluations = state.history[-1]["evaluations"]
 
@@ -155,7 +146,7 @@ def _next_generation(
 
     rng = generator(seed, "es", "noise", state.done)
     noise = config.perturbation * rng.standard_normal((config.pairs, state.mean.size))
-    directions = Directions(noise, config.estimator == "antithetic")
+    directions = gradient.Directions(noise, config.estimator == "antithetic")
     rewards = rewards_at(directions.offsets)
     means = mean_over_common(rewards)
     usable = directions.usable(means)
@@ -175,21 +166,23 @@ def _next_generation(
 
 
 def _step(
-    optimizer: AdamState | TrustRegionState,
-    directions: Directions,
+    optimizer: gradient.AdamState | gradient.TrustRegionState,
+    directions: gradient.Directions,
     means: np.ndarray,
     config: ESConfig,
     rewards_at: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, AdamState | TrustRegionState, dict[str, Any]]:
+) -> tuple[np.ndarray, gradient.AdamState | gradient.TrustRegionState, dict[str, Any]]:
     """Change of the mean by what the usable directions have shown, the optimiser's next state, and notes."""
-    if isinstance(optimizer, AdamState):
-        return *adam_step(optimizer, estimate_gradient(directions, means, config), config.step_size), {}
+    if isinstance(optimizer, gradient.AdamState):
+        return *gradient.adam_step(
+            optimizer, gradient.estimate_gradient(directions, means, config), config.step_size
+        ), {}
 
     def improvement(step: np.ndarray) -> float:
         return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
 
-    slope = fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
-    return trust_region_step(optimizer, slope, improvement, config.trust_region)
+    slope = gradient.fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
+    return gradient.trust_region_step(optimizer, slope, improvement, config.trust_region)
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:
