@@ -17,8 +17,8 @@ from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.importers import KINDS, import_build
-from mlgo.corpus.capture.invocations import run_build
-from mlgo.corpus.capture.objects import object_rows
+from mlgo.corpus.capture.invocations import is_own, run_build
+from mlgo.corpus.capture.objects import object_rows, with_system_headers
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.recipe import Wheel
@@ -78,7 +78,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     status, root = 0, Path(os.path.normpath((args.root or Path()).absolute()))  # builds name folders without `..`
     if command:
         status = run_build(command, args.output)
-        build = recorded_build(args.output, root)
+        build = with_system_headers(recorded_build(args.output, root), is_own)
     else:
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:

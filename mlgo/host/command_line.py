@@ -67,22 +67,51 @@ WITHOUT_CODE = frozenset(
 )
 """With one of these a compiler ends before it optimizes code."""
 
-LINKER_LETTERS = frozenset("-" + letter for letter in "AFGILORTabefhlmouyz")
-LINKER_NAMES = frozenset(
+_LINKER_ALONE = words(
+    """
+    allow-multiple-definition allow-shlib-undefined as-needed Bdynamic Bgroup Bsymbolic Bsymbolic-functions Bstatic
+    build-id color-diagnostics copy-dt-needed-entries demangle disable-new-dtags discard-all discard-locals dn dy E
+    eh-frame-hdr enable-new-dtags end-group end-lib export-dynamic fatal-warnings gc-sections gdb-index icf
+    no-add-needed no-allow-shlib-undefined no-as-needed no-copy-dt-needed-entries no-dynamic-linker no-eh-frame-hdr
+    no-export-dynamic no-fatal-warnings no-gc-sections no-keep-memory no-pie no-relax no-threads no-undefined
+    no-undefined-version no-warn-mismatch no-whole-archive noinhibit-exec pic-executable pie pop-state push-state r
+    reduce-memory-overheads relax relocatable s S shared sort-common start-group start-lib static
+    strip-all strip-debug thread-count undefined-version warn-common warn-once warn-shared-textrel whole-archive x X"""
+)
+_LINKER_VALUES = words(
+    """
+    I L O R T Tbss Tdata Ttext compress-debug-sections defsym dynamic-linker dynamic-list e entry exclude-libs
+    export-dynamic-symbol fini h hash-style image-base init keep-unique l library library-path m pack-dyn-relocs rpath
+    require-defined rpath-link section-start soname sort-section threads u undefined unresolved-symbols version-script
+    wrap z"""
+)
+"""Options of linkers that change what is linked and no more: those without a value, and those with one."""
+
+_LINKER_FILES, _LINKER_PRINTS = words("Map dependency-file o output"), words("cref print-map stats t trace")
+"""Where a linker writes its output and what else it writes or prints; a link that is done again writes elsewhere."""
+
+_LINKER_OTHERS = words(
+    """
+    A F G a android-memtag-mode auxiliary b call-graph-ordering-file chroot compress-sections default-script
+    error-handling-script error-limit export-dynamic-symbol-list f filter format in-implib irpgo-profile just-symbols
+    load-pass-plugin mips-got-size mllvm oformat opt-remarks-filename opt-remarks-format opt-remarks-passes
+    orphan-handling out-implib plugin plugin-opt print-symbol-order remap-inputs remap-inputs-file reproduce
+    retain-symbols-file rsp-quoting script shuffle-sections symbol-ordering-file sysroot target2 thinlto-cache-policy
+    trace-symbol undefined-glob why-extract why-live y"""
+)
+_LINKER_WITH_VALUE = frozenset((*_LINKER_VALUES, *_LINKER_FILES, *_LINKER_OTHERS)).union(
+    option.strip("-") for option in LINK_OPTIONS
+)
+"""Options of linkers whose value is the next word or stands behind ``=``; long ones have one or two dashes."""
+
+LINK_WORDS = frozenset(
     words(
         """
-    Map Tbss Tdata Ttext android-memtag-mode auxiliary call-graph-ordering-file chroot compress-debug-sections
-    compress-sections default-script defsym dependency-file dynamic-linker dynamic-list entry error-handling-script
-    error-limit exclude-libs export-dynamic-symbol export-dynamic-symbol-list filter fini format hash-style image-base
-    in-implib init irpgo-profile just-symbols keep-unique library library-path load-pass-plugin mips-got-size mllvm
-    oformat opt-remarks-filename opt-remarks-format opt-remarks-passes orphan-handling out-implib output pack-dyn-relocs
-    plugin plugin-opt print-symbol-order remap-inputs remap-inputs-file reproduce retain-symbols-file rpath rpath-link
-    rsp-quoting script section-start shuffle-sections soname sort-section symbol-ordering-file sysroot target2 threads
-    thinlto-cache-policy trace-symbol undefined undefined-glob unresolved-symbols version-script why-extract why-live
-    wrap"""
+    -shared -static -static-pie -pie -no-pie -rdynamic -nostdlib -nostartfiles -nodefaultlibs -s -r -static-libgcc
+    -static-libstdc++ -shared-libgcc"""
     )
-).union(option.strip("-") for option in LINK_OPTIONS)
-"""Long options of linkers whose value is the next word or stands behind ``=``; one or two dashes begin them."""
+)
+"""Options of a compiler that concern the link alone and have no value."""
 
 SOURCE_LANGUAGES = {
     **dict.fromkeys((".c", ".i"), "c"),
@@ -104,13 +133,40 @@ _KINDS = {
     "target": r"\w[\w.+-]*",
     "standard": r"\w[\w+:]*",
     "level": r"-O(?:[0-3sgz]|fast)?",
-    "name": r"[\w!][\w.,:+!-]*",
+    "name": r"(?:[\w!]|-\d)[\w.,:+!-]*",
     "symbol": r"[^\W\d][\w.$]*",
-    "number": r"-?\d+(?::\d+)*",
     "map": r"(?!@)[^=\0]*=[^\0]*",
 }
 """What a value of each kind looks like. None begins as an option does, or with the ``@`` of a file of options: drivers
 hand the values of many options to clang's own front end as words of their own, and it opens such files, too."""
+
+_NAMED = """
+    abi-compat-version abi-version align-functions align-jumps align-labels align-loops aligned-new asan-shadow-offset
+    asynchronous-unwind-tables basic-block-sections binutils-version bracket-depth c++-abi c++-static-destructors
+    caret-diagnostics-max-lines cf-protection checking clang-abi-compat comment-block-commands complex-arithmetic
+    concepts-diagnostics-depth constexpr-backtrace-limit constexpr-cache-depth constexpr-depth constexpr-loop-limit
+    constexpr-ops-limit constexpr-steps debug-default-version denormal-fp-math denormal-fp-math-f32 diagnostics-color
+    diagnostics-minimum-margin-width diagnostics-show-location diagnostics-urls emit-dwarf-unwind
+    emit-struct-debug-detailed error-limit excess-precision exec-charset experimental-sanitize-metadata extend-arguments
+    extend-variable-liveness fp-contract fp-eval-method fp-exception-behavior fp-model gnuc-version inline-limit
+    inline-max-stacksize input-charset instrument-functions-exclude-function-list ira-algorithm ira-region
+    lax-vector-conversions lifetime-dse live-patching lto lto-partition macro-backtrace-limit matrix-memory-layout
+    max-errors max-include-depth max-tokens max-type-align message-length ms-compatibility-version ms-runtime-lib
+    msc-version new-alignment no-experimental-sanitize-metadata no-sanitize no-sanitize-annotate-debug-info
+    no-sanitize-coverage no-sanitize-merge no-sanitize-recover no-sanitize-trap objc-runtime openmp openmp-version
+    operator-arrow-depth pack-struct patchable-function-entry permitted-flt-eval-methods profile-function-groups
+    profile-selected-function-group profile-update random-seed randomize-layout-seed reorder-blocks-algorithm sanitize
+    sanitize-address-destructor sanitize-address-field-padding sanitize-address-use-after-return
+    sanitize-annotate-debug-info sanitize-coverage sanitize-debug-trap-reasons sanitize-hwaddress-abi sanitize-kcfi-hash
+    sanitize-memory-track-origins sanitize-memtag-mode sanitize-merge sanitize-recover sanitize-sections sanitize-trap
+    sanitize-undefined-strip-path-components sched-stalled-insns sched-stalled-insns-dep show-overloads simd-cost-model
+    spell-checking-limit sso-struct stack-check stack-limit-register stack-limit-symbol stack-reuse strict-flex-arrays
+    strong-eval-order swift-async-fp tabstop template-backtrace-limit template-depth tls-model track-macro-expansion
+    tree-parallelize-loops trivial-auto-var-init trivial-auto-var-init-max-size trivial-auto-var-init-stop-after
+    unwind-tables veclib vect-cost-model visibility visibility-dllexport visibility-externs-dllimport
+    visibility-externs-nodllstorageclass visibility-global-new-delete visibility-nodllstorageclass vtable-verify
+    whole-program-vtables wide-exec-charset winx64-eh-unwindv2 xray-function-groups xray-instruction-threshold
+    xray-instrumentation-bundle xray-modes xray-selected-function-group zero-call-used-regs"""
 
 _WITH_KIND = {
     **dict.fromkeys(("-D", "-U"), "macro"),
@@ -118,51 +174,7 @@ _WITH_KIND = {
     "-std=": "standard",
     **dict.fromkeys((f"-f{of}-prefix-map=" for of in ("file", "macro", "debug", "coverage", "profile")), "map"),
     **dict.fromkeys(("-ftrapv-handler=", "-fconstant-string-class=", "-ftrap-function="), "symbol"),
-    **dict.fromkeys(
-        words(
-            """
-    -fabi-compat-version= -fabi-version= -falign-functions= -falign-jumps= -falign-labels= -falign-loops=
-    -fbracket-depth= -fcaret-diagnostics-max-lines= -fchecking= -fconcepts-diagnostics-depth=
-    -fconstexpr-backtrace-limit= -fconstexpr-cache-depth= -fconstexpr-depth= -fconstexpr-loop-limit=
-    -fconstexpr-ops-limit= -fconstexpr-steps= -fdebug-default-version= -fdiagnostics-minimum-margin-width=
-    -ferror-limit= -finline-limit= -finline-max-stacksize= -flifetime-dse= -fmacro-backtrace-limit= -fmax-errors=
-    -fmax-include-depth= -fmax-tokens= -fmax-type-align= -fmessage-length= -fnew-alignment= -fopenmp-version=
-    -foperator-arrow-depth= -fpack-struct= -fprofile-function-groups= -fprofile-selected-function-group=
-    -fsanitize-address-field-padding= -fsanitize-memory-track-origins= -fsanitize-undefined-strip-path-components=
-    -fsched-stalled-insns-dep= -fsched-stalled-insns= -fspell-checking-limit= -fstack-limit-register=
-    -fstrict-flex-arrays= -ftabstop= -ftemplate-backtrace-limit= -ftemplate-depth= -ftrack-macro-expansion=
-    -ftree-parallelize-loops= -ftrivial-auto-var-init-max-size= -ftrivial-auto-var-init-stop-after=
-    -fxray-function-groups= -fxray-instruction-threshold= -fxray-selected-function-group="""
-        ),
-        "number",
-    ),
-    **dict.fromkeys(
-        words(
-            """
-    -faligned-new= -fasan-shadow-offset= -fasynchronous-unwind-tables= -fbasic-block-sections= -fbinutils-version=
-    -fc++-abi= -fc++-static-destructors= -fcf-protection= -fclang-abi-compat= -fcomment-block-commands=
-    -fcomplex-arithmetic= -fdenormal-fp-math-f32= -fdenormal-fp-math= -fdiagnostics-color=
-    -fdiagnostics-show-location= -fdiagnostics-urls= -femit-dwarf-unwind= -femit-struct-debug-detailed=
-    -fexcess-precision= -fexec-charset= -fexperimental-sanitize-metadata= -fextend-arguments=
-    -fextend-variable-liveness= -ffp-contract= -ffp-eval-method= -ffp-exception-behavior= -ffp-model=
-    -fgnuc-version= -finput-charset= -finstrument-functions-exclude-function-list= -fira-algorithm= -fira-region=
-    -flax-vector-conversions= -flive-patching= -flto-partition= -flto= -fmatrix-memory-layout=
-    -fms-compatibility-version= -fms-runtime-lib= -fmsc-version= -fno-experimental-sanitize-metadata=
-    -fno-sanitize-annotate-debug-info= -fno-sanitize-coverage= -fno-sanitize-merge= -fno-sanitize-recover=
-    -fno-sanitize-trap= -fno-sanitize= -fobjc-runtime= -fopenmp= -fpatchable-function-entry=
-    -fpermitted-flt-eval-methods= -fprofile-update= -frandom-seed= -frandomize-layout-seed=
-    -freorder-blocks-algorithm= -fsanitize-address-destructor= -fsanitize-address-use-after-return=
-    -fsanitize-annotate-debug-info= -fsanitize-coverage= -fsanitize-debug-trap-reasons= -fsanitize-hwaddress-abi=
-    -fsanitize-kcfi-hash= -fsanitize-memtag-mode= -fsanitize-merge= -fsanitize-recover= -fsanitize-sections=
-    -fsanitize-trap= -fsanitize= -fshow-overloads= -fsimd-cost-model= -fsso-struct= -fstack-check=
-    -fstack-limit-symbol= -fstack-reuse= -fstrong-eval-order= -fswift-async-fp= -ftls-model=
-    -ftrivial-auto-var-init= -funwind-tables= -fveclib= -fvect-cost-model= -fvisibility-dllexport=
-    -fvisibility-externs-dllimport= -fvisibility-externs-nodllstorageclass= -fvisibility-global-new-delete=
-    -fvisibility-nodllstorageclass= -fvisibility= -fvtable-verify= -fwhole-program-vtables= -fwide-exec-charset=
-    -fwinx64-eh-unwindv2= -fxray-instrumentation-bundle= -fxray-modes= -fzero-call-used-regs="""
-        ),
-        "name",
-    ),
+    **dict.fromkeys((f"-f{name}=" for name in words(_NAMED)), "name"),
 }
 """Kinds of values, by option; options whose value names a file that is read, written or run are missing. Values of
 options of the machine (``-m...=``) are names."""
@@ -180,13 +192,16 @@ _WITH_KIND_OF_BUILD = _WITH_KIND | _OF_BUILD
 _WITHOUT_VALUE = re.compile(
     r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+#=.-]*|[fm][\w+.-]+)"
 )
-_RUNS = words(
-    """
-    @ -B --prefix -specs --specs -wrapper -iplugindir -fplugin -fpass-plugin -load -plugin -add-plugin -Xclang
-    -Xpreprocessor -Xassembler -Xlinker -Xarch -Wp, -Wa, -Wl, -mllvm -mmlir -cc1 --config -fmodule -fuse-ld -foffload
-    -ccc-"""
+RUNS_CODE = words(
+    "@ -B --prefix -specs --specs -wrapper -iplugindir -fplugin -fpass-plugin -load -plugin -add-plugin --config"
 )
-"""Beginnings of what loads or runs other code, or passes anything on to a part of the compiler that can."""
+"""Beginnings of what loads or runs other code, or reads further options."""
+_RUNS = (
+    *RUNS_CODE,
+    *words("-Xclang -Xpreprocessor -Xassembler -Xlinker -Xarch -Wp, -Wa, -Wl, -mllvm -mmlir -cc1"),
+    *words("-fmodule -fuse-ld -foffload -ccc-"),
+)
+"""The same, and of what passes anything on to a part of the compiler that can."""
 
 _NOT_ALONE = WITH_VALUE | WITHOUT_CODE
 _WRITES = words(
@@ -271,9 +286,54 @@ def by_option(command: Iterable[str]) -> Iterator[list[str]]:
 
 def linker_takes_value(word: str) -> bool:
     """Whether the word behind an option of a linker is its value."""
-    return word in LINKER_LETTERS or (word.startswith("-") and word.lstrip("-") in LINKER_NAMES)
+    return word.startswith("-") and word.lstrip("-") in _LINKER_WITH_VALUE
 
 
 def check_options(arguments: Iterable[str]) -> list[str]:
     """Options, each as one word; ConfigError for those that could run or load other code, or write files."""
     return [Option.read(some).word for some in by_option(arguments)]
+
+
+_LINKED_AGAIN = frozenset((*_LINKER_ALONE, *_LINKER_VALUES))
+_JOINED = re.compile(r"-(?:l(?!to-)|[LORTIz]|m(?=elf|aarch64|arm)|[ueh](?=\w+$)).+|-[()]")
+_DRIVER = re.compile(r"-fuse-ld=\w+|--?target=[\w.-]+|-(?:stdlib|rtlib|unwindlib)=[\w+-]+|--coverage|-pipe|-v|-x\w*")
+_LEFT_OUT = re.compile(r"-o.*|-M[DMPGFTQJ]*|-fprofile-[\w-]+=.*")
+
+
+def link_words(arguments: Sequence[str], *, through_compiler: bool) -> list[str]:
+    """The words with which a link may be done again: those of known kinds, without what is written.
+
+    Raises:
+        ConfigError: a word could run or load other code, or write a file, or is unknown.
+    """
+    if responses := [word for word in arguments if word.startswith("@")]:
+        raise ConfigError(f"{responses[0]} is read by the tool itself")
+    if not through_compiler:
+        return _to_linker(arguments)
+    found: list[str] = []
+    for group in by_option(arguments):
+        word = group[0]
+        if word.startswith("-Wl,"):
+            if passed := _to_linker(word.split(",")[1:]):
+                found.append(f"-Wl,{','.join(passed)}")
+        elif word == "-Xlinker":
+            found += [part for one in _to_linker(group[1:]) for part in (word, one)]
+        elif word[:2] in ("-l", "-L", "-z", "-u", "-e", "-T") or word == "-rpath" or not word.startswith("-"):
+            found += _to_linker(group)
+        elif not _LEFT_OUT.fullmatch(word):
+            found += group if word in LINK_WORDS or _DRIVER.fullmatch(word) else check_options(group)
+    return found
+
+
+def _to_linker(arguments: Iterable[str]) -> list[str]:
+    found, rest = [], iter(arguments)
+    for word in rest:
+        name, equals, _ = word.lstrip("-").partition("=")
+        if word.startswith("-") and (name in (*_LINKER_FILES, *_LINKER_PRINTS) or word.startswith("-o")):
+            if not equals and linker_takes_value(word):
+                next(rest, None)
+        elif word.startswith("@") or (word[:1] == "-" and name not in _LINKED_AGAIN and not _JOINED.fullmatch(word)):
+            raise ConfigError(f"linker option {word} could run other code or write files, or is unknown")
+        else:
+            found.append(word)
+    return found

@@ -13,7 +13,6 @@ from typing import Literal
 
 from mlgo.corpus.capture.bitcode import BitcodeUnit
 from mlgo.corpus.capture.commands import (
-    LINK_WORDS,
     ArchiveStep,
     CompileStep,
     ExtractStep,
@@ -24,7 +23,7 @@ from mlgo.corpus.capture.commands import (
 )
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.host.command_line import by_option, check_options, linker_takes_value, words
+from mlgo.host.command_line import link_words
 from mlgo.host.linker import await_linker
 from mlgo.host.process import Child
 from mlgo.host.toolchain import find_linker, zig_environment
@@ -206,68 +205,6 @@ def free_name(name: str, taken: dict[str, int]) -> str:
         free = f"{name}#{taken[name]}"
     taken[free] = 1
     return free
-
-
-_TO_LINKER = frozenset(
-    words(
-        """
-    allow-multiple-definition allow-shlib-undefined as-needed Bdynamic Bgroup Bsymbolic Bsymbolic-functions Bstatic
-    build-id color-diagnostics compress-debug-sections copy-dt-needed-entries defsym demangle disable-new-dtags
-    discard-all discard-locals dn dy dynamic-linker dynamic-list e E eh-frame-hdr enable-new-dtags end-group end-lib
-    entry exclude-libs export-dynamic export-dynamic-symbol fatal-warnings fini gc-sections gdb-index h hash-style I icf
-    image-base init keep-unique l L library library-path m no-add-needed no-allow-shlib-undefined no-as-needed
-    no-copy-dt-needed-entries no-dynamic-linker no-eh-frame-hdr no-export-dynamic no-fatal-warnings no-gc-sections
-    no-keep-memory no-pie no-relax no-threads no-undefined no-undefined-version no-warn-mismatch no-whole-archive
-    noinhibit-exec O pack-dyn-relocs pic-executable pie pop-state push-state R r reduce-memory-overheads relax
-    relocatable require-defined rpath rpath-link s S section-start shared soname sort-common sort-section start-group
-    start-lib static strip-all strip-debug T Tbss Tdata Ttext thread-count threads u undefined undefined-version
-    unresolved-symbols version-script warn-common warn-once warn-shared-textrel whole-archive wrap x X z"""
-    )
-)
-_JOINED = re.compile(r"-(?:l(?!to-)|[LORTIz]|m(?=elf|aarch64|arm)|[ueh](?=\w+$)).+|-[()]")
-_WRITES = frozenset(words("Map M cref dependency-file o output print-map stats t trace"))
-"""Where a linker writes its output and what else it writes; a link that is done again writes elsewhere."""
-_DRIVER = re.compile(r"-fuse-ld=\w+|--?target=[\w.-]+|-(?:stdlib|rtlib|unwindlib)=[\w+-]+|--coverage|-pipe|-v|-x\w*")
-_LEFT_OUT = re.compile(r"-o.*|-M[DMPGFTQJ]*|-fprofile-[\w-]+=.*")
-
-
-def link_words(arguments: Sequence[str], *, through_compiler: bool) -> list[str]:
-    """The words with which a link may be done again: those of known kinds, without what is written.
-
-    Raises:
-        ConfigError: a word could run or load other code, or write a file, or is unknown.
-    """
-    if responses := [word for word in arguments if word.startswith("@")]:
-        raise ConfigError(f"{responses[0]} is read by the tool itself")
-    if not through_compiler:
-        return _to_linker(arguments)
-    found: list[str] = []
-    for group in by_option(arguments):
-        word = group[0]
-        if word.startswith("-Wl,"):
-            if passed := _to_linker(word.split(",")[1:]):
-                found.append(f"-Wl,{','.join(passed)}")
-        elif word == "-Xlinker":
-            found += [part for one in _to_linker(group[1:]) for part in (word, one)]
-        elif word[:2] in ("-l", "-L", "-z", "-u", "-e", "-T") or word == "-rpath" or not word.startswith("-"):
-            found += _to_linker(group)
-        elif not _LEFT_OUT.fullmatch(word):
-            found += group if word in LINK_WORDS or _DRIVER.fullmatch(word) else check_options(group)
-    return found
-
-
-def _to_linker(arguments: Iterable[str]) -> list[str]:
-    found, rest = [], iter(arguments)
-    for word in rest:
-        name, equals, _ = word.lstrip("-").partition("=")
-        if word.startswith("-") and (name in _WRITES or word.startswith("-o")):
-            if not equals and linker_takes_value(word):
-                next(rest, None)
-        elif word.startswith("@") or (word[:1] == "-" and name not in _TO_LINKER and not _JOINED.fullmatch(word)):
-            raise ConfigError(f"linker option {word} could run other code or write files, or is unknown")
-        else:
-            found.append(word)
-    return found
 
 
 @dataclass

@@ -11,6 +11,7 @@ from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_an
 from mlgo.host.command_line import (
     DEPENDENCY_OPTIONS,
     LINK_OPTIONS,
+    LINK_WORDS,
     SOURCE_LANGUAGES,
     WITHOUT_CODE,
     by_option,
@@ -193,15 +194,6 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
 def _is_zig(call: ToolInvocation) -> bool:
     """Whether the compiler is ``zig c++``, which takes C for C, as no other compiler of C++ does."""
     return re.search(r"(?:^|[/ '])zig'? c\+\+$", call.program) is not None
-
-
-LINK_WORDS = frozenset(
-    (
-        *("-shared", "-static", "-static-pie", "-pie", "-no-pie", "-rdynamic", "-nostdlib", "-nostartfiles"),
-        *("-nodefaultlibs", "-s", "-r", "-static-libgcc", "-static-libstdc++", "-shared-libgcc"),
-    )
-)
-"""Options of a compiler that concern the link alone and have no value."""
 
 
 _KINDS: Mapping[str, Literal["shared", "relocatable"]] = {

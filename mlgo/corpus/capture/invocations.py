@@ -148,6 +148,14 @@ def named_tools(tools: Iterable[str], environment: Mapping[str, str] = os.enviro
     return {(shutil.which(words[0]) or words[0], *words[1:]) for words in found if words}
 
 
+def is_own(program: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether a program of a record is one that a build in this environment runs: on PATH, or named by a variable."""
+    words = tuple(shell_words(program) or [program])
+    on_path = str(Path(words[0]).parent) in environment.get("PATH", os.defpath).split(os.pathsep)
+    is_tool = len(words) == 1 and on_path and tool_called(Path(words[0]).name) is not None
+    return is_tool or words in named_tools((), environment)
+
+
 def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> int:
     """Run a build whose calls are recorded in ``folder/records``; wrappers in it are replaced, records are kept.
 

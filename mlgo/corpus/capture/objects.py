@@ -12,21 +12,22 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import file_sha256
+from mlgo.base.names import LANGUAGES
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
-from mlgo.corpus.capture.builds import BuildUnit, as_text
+from mlgo.corpus.capture.builds import Build, BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
-from mlgo.host.command_line import checked, language_words, source_word
+from mlgo.host.command_line import by_option, checked, language_words, source_word
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -87,11 +88,50 @@ def identify(program: str) -> Compiler:
     return Compiler(version, file_sha256(Path(words[0])), "zig" if "-nostdsysteminc" in words else "clang")
 
 
+_HEADERS = re.compile(r"^#include <\.\.\.> search starts here:\n((?: .*\n)*)", re.MULTILINE)
+_PLACING = re.compile(
+    r"-m(?:16|32|64|x32|abi=.*)|--?(?:target|sysroot)(?:=.*)?|-isysroot.*|-stdlib=.*|-nostd(?:lib)?inc"
+)
+"""Options that decide where a compiler looks for headers of the system."""
+
+
+def with_system_headers(build: Build, is_own: Callable[[str], bool]) -> Build:
+    """A build whose units look for headers where their compilers did, too, behind all other folders.
+
+    So headers of installed libraries are found, and the configured clang's own stay the first. A compiler that is not
+    ``is_own``, the user's, is not asked.
+    """
+
+    def one(unit: BuildUnit) -> BuildUnit:
+        step = unit.compile
+        if step.language not in LANGUAGES or not is_own(step.program) or not step.folder.is_dir():
+            return unit
+        placing = [word for some in by_option(step.options) if _PLACING.fullmatch(some[0]) for word in some]
+        folders = header_folders(step.program, step.language, tuple(placing), step.folder if placing else None)
+        options = (*step.options, *(word for folder in folders for word in ("-idirafter", folder)))
+        return replace(unit, compile=replace(step, options=options))
+
+    return replace(build, units=tuple(map(one, build.units)))
+
+
+@functools.cache
+def header_folders(program: str, language: str, options: tuple[str, ...], folder: Path | None) -> tuple[str, ...]:
+    """Where a compiler looks for headers, without those of a library of C++, which goes with its own clang."""
+    command = [*(shell_words(program) or [program]), *options, "-E", "-v", "-x", language, os.devnull]
+    try:
+        said = driver_plan(command, _TIMEOUT_S, cwd=folder, env={**os.environ, "LC_ALL": "C"})
+    except (ToolchainError, CompileTimeout):
+        return ()
+    found = _HEADERS.search(said)
+    folders = [Path(line.strip()) for line in found[1].splitlines()] if found else []
+    return tuple(str(path) for path in folders if path.is_dir() and "c++" not in path.parts)
+
+
 def driver_plan(
-    command: Sequence[str], timeout_s: float, *, cwd: str | None = None, env: Mapping[str, str] | None = None
+    command: Sequence[str], timeout_s: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> str:
     """Output of a compiler's driver for a command with ``-###``; bytes that are no UTF-8 become surrogates."""
-    with Child(command, cwd=None if cwd is None else Path(cwd), env=env, tail_bytes=_MAX_PLAN_BYTES) as driver:
+    with Child(command, cwd=cwd, env=env, tail_bytes=_MAX_PLAN_BYTES) as driver:
         if driver.wait(time.monotonic() + timeout_s) is None:
             raise CompileTimeout(f"no end within {timeout_s:g} s")
         return driver.tail.decode(errors="surrogateescape")
@@ -210,7 +250,7 @@ class Recompiler:
         def ask(options: Sequence[str]) -> list[str]:
             named = [*language_words(row["source"], row["language"]), "-c", source_word(row["source"])]
             command = [*self._driver(row), *options, *named, "-o", str(output), "-###"]
-            plan = driver_plan(command, self.timeout_s, cwd=row["folder"], env=zig_environment(self.cache_dir))
+            plan = driver_plan(command, self.timeout_s, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
             words = front_end_words(plan)
             if words is None:
                 raise CompilerExit(as_text(first_error(plan, "the compiler ended without a word")))

@@ -15,15 +15,11 @@ from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
 from mlgo.errors import CompilerExit, ConfigError
-from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, SOURCE_LANGUAGES, Option, by_option
+from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 
 _UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
-_RUNS_CODE = (
-    *("-fplugin", "-fpass-plugin", "-load", "-wrapper", "-specs", "--specs", "-B", "--prefix", "-iplugindir"),
-    *("-plugin", "-add-plugin", "--config", "@"),
-)
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -92,7 +88,7 @@ def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
 
 def refuse_foreign_code(words: Sequence[str]) -> None:
     """Refuse an option that loads a plug-in, runs another program, or reads further options from a file."""
-    if words[0].startswith(_RUNS_CODE) or (words[0] in PASSED_ON_OPTIONS and words[-1].startswith(_RUNS_CODE)):
+    if words[0].startswith(RUNS_CODE) or (words[0] in PASSED_ON_OPTIONS and words[-1].startswith(RUNS_CODE)):
         raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
 
 

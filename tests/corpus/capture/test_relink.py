@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.corpus.capture.builds import Relink, link_words, read_build
+from mlgo.corpus.capture.builds import Relink, read_build
 from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, named_tools, read_invocations
 from mlgo.errors import ArtifactError, ConfigError, CorpusError, LinkError
+from mlgo.host.command_line import link_words
 
 HONEST = [
     "a.o ./b.o /x/libc.a -Wl,--gc-sections,--version-script=exports.map -shared -Wl,-soname,liba.so.1 -lm -L../lib -Ly",

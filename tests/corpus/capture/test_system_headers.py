@@ -1,0 +1,83 @@
+"""Headers of the system: a captured source finds those that its build's compiler found, behind clang's own."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlgo.corpus.capture.builds import recorded_build
+from mlgo.corpus.capture.invocations import is_own, run_build
+from mlgo.corpus.capture.objects import header_folders, with_system_headers
+from mlgo.corpus.capture.project import Extraction, extract
+
+INSTALLED = {
+    "zlib.h": "int f(void) { return (int)crc32(0, 0, 0); }",
+    "curses.h": "int f(void) { return endwin(); }",
+    "openssl/evp.h": "const EVP_MD *f(void) { return EVP_sha256(); }",
+    "omp.h": "int f(void) { return omp_get_max_threads(); }",
+}
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+def captured(front_end, folder, name, *options):
+    """The row of a source that gcc compiles."""
+    status = run_build(["gcc", "-Os", *options, "-c", name, "-o", "a.o"], folder / "captured")
+    build = with_system_headers(recorded_build(folder / "captured", folder), is_own)
+    assert status == 0
+    assert len(build.units) == 1
+    (row,) = extract(Extraction("p", "", front_end, 1), build.units)
+    return row
+
+
+@needs_gcc
+@pytest.mark.parametrize("header", INSTALLED)
+def test_headers_of_installed_libraries_are_found(header, front_end, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.c").write_text(f"#include <{header}>\n{INSTALLED[header]}\n")
+    if subprocess.run(["gcc", "-fsyntax-only", "a.c"], capture_output=True, timeout=60).returncode:
+        pytest.skip(f"needs {header}")
+    assert captured(front_end, tmp_path, "a.c")["skip_reason"] == ""
+
+
+@needs_gcc
+def test_headers_of_clang_and_of_the_build_come_first(front_end, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("sysroot/usr/include", "own"):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "found.h").write_text(f"int of_{Path(folder).parts[0]};\n")
+    Path("sysroot/usr/include/stdint.h").write_text("#error not of clang\n")
+    Path("sysroot/usr/include/only.h").write_text("int only;\n")
+    Path("a.c").write_text("#ifdef __clang__\n#include <stdint.h>\n#endif\n#include <found.h>\n#include <only.h>\n")
+    row = captured(front_end, tmp_path, "a.c", "-Iown", "--sysroot=sysroot")
+    assert row["skip_reason"] == ""
+    assert b"of_own" in row["bitcode"]
+    assert b"of_sysroot" not in row["bitcode"]
+
+
+@needs_gcc
+def test_where_a_compiler_looks_depends_on_its_options(tmp_path):
+    assert "/usr/include" in header_folders("gcc", "c", (), None)
+    assert header_folders("gcc", "c", ("-nostdinc",), None) == ()
+    assert not any("c++" in folder for folder in header_folders("g++", "c++", (), None))
+    assert header_folders(str(tmp_path / "none"), "c", (), None) == ()
+
+
+@needs_gcc
+def test_only_compilers_of_the_user_are_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.c").write_text("int a;\n")
+    evil = tmp_path / "gcc"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/canary\n")
+    evil.chmod(0o755)
+    assert run_build(["gcc", "-c", "a.c"], tmp_path / "captured") == 0
+    build = recorded_build(tmp_path / "captured", tmp_path)
+    (unit,) = build.units
+    foreign = replace(build, units=(replace(unit, compile=replace(unit.compile, program=str(evil))),))
+    assert with_system_headers(foreign, is_own) == foreign
+    assert not (tmp_path / "canary").exists()
+    assert with_system_headers(build, is_own) != build
+    assert is_own(f"{evil} -m32", {**os.environ, "CC": f"{evil} -m32"})
