@@ -9,21 +9,8 @@ from tqdm import tqdm
 
 from mlgo.base.files import MAX_TEXT_BYTES, file_sha256, read_input, shown
 from mlgo.cli.program import add_command, add_options, say
+from mlgo.deploy import release
 from mlgo.deploy.card import with_card
-from mlgo.deploy.release import (
-    FORMATS,
-    PARITY,
-    Release,
-    check_archive,
-    check_version,
-    find_policies,
-    format_of,
-    read_release,
-    wheel,
-    wheel_name,
-    write_archive,
-    write_new,
-)
 from mlgo.errors import ArtifactError, ConfigError
 
 
@@ -31,7 +18,7 @@ def add_parser(commands: Any) -> None:
     parser = add_command(commands, "publish", run)
     parser.add_argument("policies", nargs="*", type=Path, metavar="POLICY", help="its folder, or a folder of policies")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="PATH", help=f"archive ({', '.join(FORMATS)}), or DIR of --wheel"
+        "-o", "--output", type=Path, metavar="PATH", help=f"archive ({', '.join(release.FORMATS)}), or DIR of --wheel"
     )
     parser.add_argument("--version", metavar="X.Y.Z", help="semantic version (default: that of the cards)")
     parser.add_argument(
@@ -39,7 +26,8 @@ def add_parser(commands: Any) -> None:
         type=Path,
         default=Path("data/export"),
         metavar="DIR",
-        help=f"folder with a folder of forms for each policy that has no {PARITY} itself (default: %(default)s)",
+        help="folder with a folder of forms for each policy "
+        f"that has no {release.PARITY} itself (default: %(default)s)",
     )
     parser.add_argument("--forms", nargs="+", metavar="FORM", help="only these (default: all that were exported)")
     parser.add_argument("--wheel", action="store_true", help="make the Python package; the first policy is its default")
@@ -65,48 +53,48 @@ def run(args: argparse.Namespace) -> None:
     if args.check:
         if args.policies or args.output:
             raise ConfigError("--check ARCHIVE stands alone; leave out POLICY and -o")
-        found = check_archive(args.check)
+        found = release.check_archive(args.check)
         lines = [f"{shown(policy)}: {count} files as the card says" for policy, count in found.items()]
         say(args, {"archive": str(args.check), "policies": found}, "\n".join(lines))
         return
     if not args.policies or not args.output:
         raise ConfigError("name a policy's folder and -o PATH, or --check ARCHIVE")
     if args.version is not None:
-        check_version(args.version)
+        release.check_version(args.version)
     if not args.wheel:
-        format_of(args.output)  # refused before anything is read
-    folders = [folder for place in args.policies for folder in find_policies(place)]
+        release.format_of(args.output)  # refused before anything is read
+    folders = [folder for place in args.policies for folder in release.find_policies(place)]
     bar = tqdm(folders, "read", unit="policy", disable=None)
-    forms_of = {one: one if (one / PARITY).exists() else args.exports / one.resolve().name for one in folders}
-    releases = [read_release(folder, forms_of[folder], args.forms) for folder in bar]
+    forms_of = {one: one if (one / release.PARITY).exists() else args.exports / one.resolve().name for one in folders}
+    releases = [release.read_release(folder, forms_of[folder], args.forms) for folder in bar]
     files = _gathered(releases, args.version)
-    versions = {args.version or (release.card or {}).get("version") for release in releases}
+    versions = {args.version or (one.card or {}).get("version") for one in releases}
     if len(versions) != 1 or None in versions:
         raise ConfigError("the cards name no version that is the same for all; give --version X.Y.Z")
-    version = check_version(str(versions.pop()))
-    forms = {str(release.name): list(release.parity) for release in releases}
+    version = release.check_version(str(versions.pop()))
+    forms = {str(one.name): list(one.parity) for one in releases}
     output = args.output
     if args.wheel:
-        output /= wheel_name(version)
-        write_new(output, wheel(version, list(forms), files, _licence(args.licence)), args.force)
+        output /= release.wheel_name(version)
+        release.write_new(output, release.wheel(version, list(forms), files, _licence(args.licence)), args.force)
     else:
-        write_archive(output, files, args.force)
+        release.write_archive(output, files, args.force)
     size, sha256 = output.stat().st_size, file_sha256(output)
     record = {"archive": str(output), "version": version, "bytes": size, "sha256": sha256, "policies": forms}
     packed = "; ".join(f"{name} ({', '.join(some)})" for name, some in forms.items())
     say(args, record, f"{output}: {packed}; version {version}, {size:,} bytes, SHA-256 {sha256}")
 
 
-def _gathered(releases: Sequence[Release], version: str | None) -> dict[str, bytes]:
+def _gathered(releases: Sequence[release.Release], version: str | None) -> dict[str, bytes]:
     """Files of all releases by path, which begins with the policy's name."""
     found: dict[str, bytes] = {}
-    for release in releases:
-        if release.card is None:
-            raise ArtifactError(f"{release.name} has no model card; write it first: scripts/describe_policy.py")
-        if any(path.startswith(f"{release.name}/") for path in found):
-            raise ArtifactError(f"two policies are called {release.name}; an archive holds one of them")
-        content = with_card(release, release.card, version)
-        found |= {f"{release.name}/{path}": data for path, data in content.items()}
+    for one in releases:
+        if one.card is None:
+            raise ArtifactError(f"{one.name} has no model card; write it first: scripts/describe_policy.py")
+        if any(path.startswith(f"{one.name}/") for path in found):
+            raise ArtifactError(f"two policies are called {one.name}; an archive holds one of them")
+        content = with_card(one, one.card, version)
+        found |= {f"{one.name}/{path}": data for path, data in content.items()}
     return found
 
 

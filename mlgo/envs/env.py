@@ -14,23 +14,7 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
-from mlgo.envs.episode import (
-    Ending,
-    Episode,
-    HostingEnv,
-    Info,
-    ModuleProblem,
-    Observation,
-    Question,
-    choose_settings,
-    live_compile,
-    named_files,
-    observation_space,
-    problems_of_corpus,
-    problems_of_files,
-    recalled_compile,
-    sample_files,
-)
+from mlgo.envs import episode
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.rewards import EndGain, Reward
 from mlgo.errors import CompileError, ConfigError
@@ -42,7 +26,7 @@ from mlgo.objects.measures import get_measure
 from mlgo.pool.tree_store import ReplayStore
 
 
-class CompileEnv(HostingEnv):
+class CompileEnv(episode.HostingEnv):
     """A compile whose decisions an agent makes.
 
     The gain is relative, over the heuristic (`measures.relative_reward`), and 0 where the heuristic's score is 0, as of
@@ -90,11 +74,11 @@ class CompileEnv(HostingEnv):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise ConfigError(f"render_mode: {render_mode} is none of {', '.join(self.metadata['render_modes'])}")
-        files = None if modules is None else named_files(modules)
+        files = None if modules is None else episode.named_files(modules)
         if bool(corpus) != bool(baseline) or (files and corpus):
             raise ConfigError("give either modules=[files], or corpus= and baseline=, folders that the pipeline made")
         self.task = get_task(task)
-        self.settings = choose_settings(
+        self.settings = episode.choose_settings(
             self.task, Path(baseline) if baseline else None, settings, objective, optimization
         )
         self.toolchain = find_toolchain(toolchain, target)
@@ -108,28 +92,30 @@ class CompileEnv(HostingEnv):
         hides = self.task.default is not None and not self.settings.tell_heuristic
         hidden = {self.toolchain.quirks.default_slot, *self.task.default_features} if hides else set()
         self.features = tuple(spec for spec in self.header.features if spec.name not in hidden)
-        self.observation_space = observation_space(self.features)
+        self.observation_space = episode.observation_space(self.features)
         self.action_space = self.task.actions.gymnasium_space(gymnasium.spaces, self.header)
         self.reward, self.render_mode = reward, render_mode
-        self._episode: Episode | None = None
+        self._episode: episode.Episode | None = None
         self._scratch = ExitStack()
         folder = self._scratch.enter_context(scratch_directory())
         if corpus and baseline:
             paths, objective = (Path(corpus), Path(baseline)), self.settings.objective
-            problems = problems_of_corpus(*paths, split, self.toolchain, objective, folder)
+            problems = episode.problems_of_corpus(*paths, split, self.toolchain, objective, folder)
             self._names = list(problems)
-            self._problem_of: Callable[[str], ModuleProblem] = problems.__getitem__
+            self._problem_of: Callable[[str], episode.ModuleProblem] = problems.__getitem__
         else:
-            known = sample_files() if files is None else files
+            known = episode.sample_files() if files is None else files
             self._names = list(known)
-            self._problem_of = problems_of_files(known, self.toolchain, self.task, self.settings, folder)
+            self._problem_of = episode.problems_of_files(known, self.toolchain, self.task, self.settings, folder)
             for name in files or ():  # what the user names must compile; of the sample, what is drawn will be
                 self._problem_of(name)
-        self._event: Question | Ending | None = None
+        self._event: episode.Question | episode.Ending | None = None
         self._begin(self._problem_of(self._names[0]))
         self._see()
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
+    def reset(
+        self, *, seed: int | None = None, options: episode.Info | None = None
+    ) -> tuple[episode.Observation, episode.Info]:
         """Begin a compile of ``options["module"]``, or of a module drawn from the environment's generator."""
         super().reset(seed=seed)
         self._stop()
@@ -140,15 +126,17 @@ class CompileEnv(HostingEnv):
         self._begin(self._problem_of(name))
         self._compiled, how = Event(), (self.toolchain, self.task)
         if self._store is not None:  # not told by a method: an environment that is dropped ends its compile at once
-            self._episode = recalled_compile(self._store, *how, self.problem, self.settings, self._compiled.set)
+            self._episode = episode.recalled_compile(self._store, *how, self.problem, self.settings, self._compiled.set)
         else:
             self._compiled.set()
             shown = self.tells_heuristic
-            self._episode = live_compile(*how, self.problem.bitcode, self.settings, with_heuristic_feature=shown)
+            self._episode = episode.live_compile(
+                *how, self.problem.bitcode, self.settings, with_heuristic_feature=shown
+            )
         self._go_on(self._episode, None)
         return self._see()
 
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, Info]:
+    def step(self, action: Any) -> tuple[episode.Observation, float, bool, bool, episode.Info]:
         """Answer a question and wait for the next one, or for the end of the compile.
 
         Raises:
@@ -158,18 +146,18 @@ class CompileEnv(HostingEnv):
             raise ResetNeeded("the episode has not begun or is over: call reset() first")
         if not self.action_space.contains(action):
             raise ValueError(f"action {action!r} is not in {self.action_space}")
-        asked = self._observation if isinstance(self._event, Question) else None
-        if isinstance(self._event, Question):
+        asked = self._observation if isinstance(self._event, episode.Question) else None
+        if isinstance(self._event, episode.Question):
             self._note(action)
             assert self.header.advice is not None
             self._go_on(self._episode, np.asarray(action, self.header.advice.dtype).tobytes())
         (observation, info), event, reward = self._see(), self._event, 0.0
-        over, failed = not isinstance(event, Question), isinstance(event, CompileError)
+        over, failed = not isinstance(event, episode.Question), isinstance(event, CompileError)
         if asked is not None:
             answer, following = float(np.asarray(action).item()), None if over else observation
             reward = self.reward.of_answer(asked, answer, following, self.problem.baseline)
             self._given += reward
-        if not isinstance(event, Question):
+        if not isinstance(event, episode.Question):
             measure, gain = get_measure(self.settings.objective), 0.0
             if not isinstance(event, CompileError) and self.problem.baseline + measure.offset:
                 gain = float(measure.reward(np.array(event.score(measure.name)), np.array(self.problem.baseline)))
@@ -213,11 +201,11 @@ class CompileEnv(HostingEnv):
             self._episode.close()
         self._episode = self._event = None
 
-    def _go_on(self, episode: Episode, answer: bytes | None) -> None:
+    def _go_on(self, talk: episode.Episode, answer: bytes | None) -> None:
         """Wait for the next question, or for the end of the compile."""
         self._event = None  # if what follows raises, the episode is over
         try:
-            self._event = episode.send(answer)
+            self._event = talk.send(answer)
         except StopIteration as end:
             self._event = end.value
 
@@ -226,17 +214,17 @@ class CompileEnv(HostingEnv):
         """Whether ``info`` holds the built-in decision; trees hold questions without it."""
         return self.task.default is not None and self._store is None
 
-    def _begin(self, problem: ModuleProblem) -> None:
+    def _begin(self, problem: episode.ModuleProblem) -> None:
         self.problem, self._given = problem, 0.0
         self._lines: list[str] = []
         self._answers, self._rewards = array("d"), array("d")
 
-    def _see(self) -> tuple[Observation, Info]:
+    def _see(self) -> tuple[episode.Observation, episode.Info]:
         """What is asked, all zeros when nothing is; and what to know beside it."""
         event, info = self._event, {"module": self.problem.name, "baseline": self.problem.baseline}
         if self._episode is not None:
             info["compiled"] = self._compiled.is_set()
-        if isinstance(event, Question):
+        if isinstance(event, episode.Question):
             arrays = event.header.unpack(bytearray(event.payload))  # the agent's own
             self._observation = {spec.name: arrays[spec.name] for spec in self.features}
             info |= {"context": event.context, "question": event.number}
@@ -255,7 +243,7 @@ class CompileEnv(HostingEnv):
     def _note(self, action: Any) -> None:
         if self.render_mode is None:
             return
-        assert isinstance(self._event, Question)
+        assert isinstance(self._event, episode.Question)
         shown = float(action[0]) if isinstance(action, np.ndarray) and action.ndim else int(action)
         self._answers.append(shown)
         if self.render_mode == "ansi":

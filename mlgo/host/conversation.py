@@ -18,17 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlgo import errors
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import Closing
-from mlgo.errors import (
-    ChannelError,
-    ChannelTimeout,
-    CompileTimeout,
-    PolicyError,
-    ProtocolError,
-    ReplayMismatch,
-    TooManyQuestions,
-)
 from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.process import Child
 from mlgo.host.tasks.task import Advisor, Guard, Responder, Task
@@ -56,7 +48,7 @@ class Channel(Closing):
 
     def answer(self, advice: bytes) -> None:
         if self.answer_ahead(advice):
-            raise ChannelError("the compiler does not read its answers")
+            raise errors.ChannelError("the compiler does not read its answers")
 
     def answer_ahead(self, advice: bytes) -> bytes:
         """Send answers to questions that will come; return what the pipe has no room for yet."""
@@ -123,7 +115,7 @@ class KnownQuestions:
         place = self._num_begun
         due = self._contexts[place].name if place < len(self._contexts) else None
         if name != due:
-            raise ReplayMismatch(f"context {place} is {name!r}, not {'the end' if due is None else repr(due)}")
+            raise errors.ReplayMismatch(f"context {place} is {name!r}, not {'the end' if due is None else repr(due)}")
         if place == self._num_released:
             self._release()
         self._context, self._num_begun, self._num_asked = self._contexts[place], place + 1, 0
@@ -134,10 +126,10 @@ class KnownQuestions:
         checks = self._context.checks
         if self._num_asked == len(checks):
             if self._context.is_whole:
-                raise ReplayMismatch(f"a question more than the {len(checks)} known ones{self._where()}")
+                raise errors.ReplayMismatch(f"a question more than the {len(checks)} known ones{self._where()}")
             return False
         if zlib.crc32(payload) != checks[self._num_asked]:
-            raise ReplayMismatch(f"question {self._num_asked}{self._where()} is not the known one")
+            raise errors.ReplayMismatch(f"question {self._num_asked}{self._where()} is not the known one")
         self._num_asked += 1
         self.num_awaited -= 1
         return True
@@ -146,7 +138,9 @@ class KnownQuestions:
         """The compile has ended."""
         self._check_all_came()
         if self._num_begun < len(self._contexts):
-            raise ReplayMismatch(f"only {self._num_begun} of {len(self._contexts)} contexts with known questions")
+            raise errors.ReplayMismatch(
+                f"only {self._num_begun} of {len(self._contexts)} contexts with known questions"
+            )
 
     def _release(self) -> None:
         """Hand out the answers of contexts that follow each other, up to one of which only a beginning is known."""
@@ -162,7 +156,7 @@ class KnownQuestions:
 
     def _check_all_came(self) -> None:
         if self._num_asked < (num_known := len(self._context.checks)):
-            raise ReplayMismatch(f"only {self._num_asked} of {num_known} known questions{self._where()}")
+            raise errors.ReplayMismatch(f"only {self._num_asked} of {num_known} known questions{self._where()}")
 
     def _where(self) -> str:
         return f" of {self._context.name}" if self._context.name else ""
@@ -241,10 +235,10 @@ class Conversation:
     def _check_end(self) -> None:
         """See that a compile that ended well has said all."""
         if self.header is None and not self._task.in_code_generation:  # there, nothing to allocate means no channel
-            raise ProtocolError("the compiler ended without opening the channel")
+            raise errors.ProtocolError("the compiler ended without opening the channel")
         self._known.end()
         if self._parser.pending_bytes:
-            raise ProtocolError("the compiler ended in the middle of a message")
+            raise errors.ProtocolError("the compiler ended in the middle of a message")
 
     def _talk(self) -> None:
         """Answer questions as long as they keep coming and are not known."""
@@ -276,7 +270,7 @@ class Conversation:
 
     def _begin(self, sent: Header) -> None:
         if sent.advice is None:
-            raise ProtocolError("the header announces no advice: this is a training log, not a channel")
+            raise errors.ProtocolError("the header announces no advice: this is a training log, not a channel")
         self.header = header = self.vocabulary.split(sent) if self.vocabulary else sent
         self._advice_bytes = sent.advice.num_bytes
         self._pipe_holds = max(1, _PIPE_BYTES // header.payload_bytes)
@@ -285,7 +279,7 @@ class Conversation:
 
     def _answer(self, payload: bytes) -> None:
         if self._num_answered >= self._max_questions:
-            raise TooManyQuestions(f"more than compile.max_questions ({self._max_questions}) questions")
+            raise errors.TooManyQuestions(f"more than compile.max_questions ({self._max_questions}) questions")
         if self.guard is not None:
             payload = self.guard.observation(payload)
         if not self.contexts:
@@ -293,7 +287,7 @@ class Conversation:
         if not self._known.covers(payload):
             advice = self._respond(payload)
             if len(advice) != self._advice_bytes:
-                raise PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
+                raise errors.PolicyError(f"an answer of {len(advice)} bytes where {self._advice_bytes} are due")
             if self.guard is not None:
                 advice = self.guard.answer(payload, advice)
             self._channel.answer(advice)
@@ -311,5 +305,5 @@ class Conversation:
     def _give_up(self) -> None:
         settings, answers = self._settings, f"after {self._num_answered} answers"
         if time.monotonic() >= self._end:
-            raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s, {answers}")
-        raise ChannelTimeout(f"silent for {settings.answer_timeout_s:g} s, {answers}")
+            raise errors.CompileTimeout(f"no end within {settings.compile_timeout_s:g} s, {answers}")
+        raise errors.ChannelTimeout(f"silent for {settings.answer_timeout_s:g} s, {answers}")

@@ -13,17 +13,10 @@ from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 
+from mlgo import errors
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import hash64, write_bytes
 from mlgo.base.scratch import scratch_directory
-from mlgo.errors import (
-    CompileError,
-    CompilerExit,
-    CompileTimeout,
-    ObjectError,
-    RemarkError,
-    ToolchainError,
-)
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
 from mlgo.host.log import Header
 from mlgo.host.module_file import generation_flags
@@ -174,7 +167,7 @@ def compile_plain(
             returncode = child.wait(start + settings.compile_timeout_s)
             seconds = time.monotonic() - start
             if returncode is None:
-                raise CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
+                raise errors.CompileTimeout(f"no end within {settings.compile_timeout_s:g} s")
             _check_exit(returncode, child, settings)
         return compiling.result(seconds, child.num_matches)
 
@@ -268,7 +261,7 @@ class _Compilation:
     def start(self, flags: Sequence[str], watched: Remark, calls: Path | None = None) -> Child:
         module, settings = self.module, self.settings
         if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
-            raise CompilerExit(f"error: {module.name} is empty")
+            raise errors.CompilerExit(f"error: {module.name} is empty")
         remarks: list[str] = []
         for options, path in ((REMARK_OPTIONS, self.costs), (CALL_OPTIONS, calls)):
             remarks += [*options, f"-foptimization-record-file={path}"] if path else []
@@ -286,13 +279,15 @@ class _Compilation:
         try:
             data = self.output.read_bytes()
         except FileNotFoundError:
-            raise ObjectError("the compiler ended well but wrote no object file") from None
+            raise errors.ObjectError("the compiler ended well but wrote no object file") from None
         spills = None
         if self.costs is not None:
             try:
                 spills = tuple(read_spill_costs(self.costs.read_bytes()))
             except FileNotFoundError:
-                raise RemarkError("the compiler ended well but wrote no remarks, from which costs are read") from None
+                raise errors.RemarkError(
+                    "the compiler ended well but wrote no remarks, from which costs are read"
+                ) from None
         scores = read_scores(Compiled(data, spills, num_copies, instructions))
         if object_path := self.options.get("object_path"):
             write_bytes(object_path, data)
@@ -322,8 +317,8 @@ def _check_exit(returncode: int, child: Child, settings: CompileConfig) -> None:
         check_memory(lines, child.max_memory_bytes)
         # After a crash the rest is a stack dump, which differs from run to run.
         crashed = returncode < 0 or returncode >= 128
-        errors = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])
-        raise CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(errors[:3])[:500]}"))
+        said = [line for line in lines if "error:" in line] or ([] if crashed else lines[-3:])
+        raise errors.CompilerExit(without_folders(f"the compiler ended with {how}: {' | '.join(said[:3])[:500]}"))
 
 
 def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> Header:
@@ -335,11 +330,11 @@ def probe_channel(toolchain: Toolchain, task: Task, settings: CompileConfig) -> 
             result = compile_under_advice(
                 toolchain, task, module, ConstantAdvisor(0), settings, with_heuristic_feature=task.default is not None
             )
-        except CompileError as error:
-            raise ToolchainError(
+        except errors.CompileError as error:
+            raise errors.ToolchainError(
                 f"{toolchain.name} does not offer the interactive channel of task {task.name} ({error}); "
                 "set toolchain: auto, or name a released clang"
             ) from error
     if not result.num_questions or result.header is None:
-        raise ToolchainError(f"{toolchain.name} opens the channel of task {task.name} but asks nothing")
+        raise errors.ToolchainError(f"{toolchain.name} opens the channel of task {task.name} but asks nothing")
     return result.header

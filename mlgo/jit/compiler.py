@@ -15,17 +15,8 @@ from tqdm import tqdm
 from mlgo.base.config import SuperPmiConfig
 from mlgo.base.files import file_sha256
 from mlgo.errors import ConfigError, MetricsError, SuperPmiError
+from mlgo.jit import outcome
 from mlgo.jit.client import SuperPmiClient, check_jit, find_collection, find_core_root
-from mlgo.jit.outcome import (
-    BASELINES,
-    MARKER,
-    CompiledUnit,
-    Decisions,
-    Failed,
-    MethodMetrics,
-    Outcome,
-    parse_metrics,
-)
 from mlgo.jit.process import DECISIONS, FEATURE_NAMES, HOOK, LIMITS, METRICS, SuperPmi
 
 _log = logging.getLogger(__name__)
@@ -34,7 +25,7 @@ _log = logging.getLogger(__name__)
 class ChoiceCompiler(Protocol):
     """What compiles methods under choices: the JIT, the same with a cache, or a pool of such."""
 
-    def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
+    def outcome(self, unit: str, decisions: outcome.Decisions | None) -> outcome.Outcome:
         """Compile a method with these eliminations and no others; None leaves the choice to the heuristic."""
         ...
 
@@ -44,8 +35,8 @@ class ChoiceCompiler(Protocol):
 
 
 def compile_each(
-    compiler: ChoiceCompiler, unit: str, choices: tuple[Decisions | None, ...] = BASELINES
-) -> list[Outcome]:
+    compiler: ChoiceCompiler, unit: str, choices: tuple[outcome.Decisions | None, ...] = outcome.BASELINES
+) -> list[outcome.Outcome]:
     """Outcomes of a method under some choices, in their order."""
     return [compiler.outcome(unit, choice) for choice in choices]
 
@@ -55,8 +46,8 @@ class FoundUnit:
     """A method by its number in the collection, without elimination and under the built-in heuristic."""
 
     name: str
-    none: CompiledUnit
-    heuristic: Outcome
+    none: outcome.CompiledUnit
+    heuristic: outcome.Outcome
 
     @property
     def body_sha256(self) -> str:
@@ -110,10 +101,10 @@ class SuperPmiSpec(SuperPmi):
             dict(tqdm(self.baseline(no_cse=no_cse), title, unit="method", disable=None))
             for no_cse, title in ((True, "no elimination"), (False, "heuristic"))
         )
-        missing = Failed("no_metrics", "the heuristic's run gives no metrics for it")
+        missing = outcome.Failed("no_metrics", "the heuristic's run gives no metrics for it")
         return [FoundUnit(name, compiled, heuristic.get(name, missing)) for name, compiled in none.items()]
 
-    def baseline(self, *, no_cse: bool) -> Iterator[tuple[str, CompiledUnit]]:
+    def baseline(self, *, no_cse: bool) -> Iterator[tuple[str, outcome.CompiledUnit]]:
         """All methods of the collection, without elimination or under the JIT's own heuristic; see `replay_all`."""
         for metrics in replay_all(self, no_cse=no_cse):
             yield str(metrics.index), metrics.compiled(() if no_cse else None)
@@ -122,7 +113,7 @@ class SuperPmiSpec(SuperPmi):
 _NO_CSE = (f"{HOOK}=1", f"{FEATURE_NAMES}=1", f"{DECISIONS}=")
 
 
-def replay_all(superpmi: SuperPmi, *, no_cse: bool) -> Iterator[MethodMetrics]:
+def replay_all(superpmi: SuperPmi, *, no_cse: bool) -> Iterator[outcome.MethodMetrics]:
     """Metrics of the methods of a collection in one run, in its order; SuperPMI leaves out methods that fail.
 
     The process starts with the first method that is asked for. It ends with the last, or when the iterator is closed.
@@ -141,9 +132,9 @@ def replay_all(superpmi: SuperPmi, *, no_cse: bool) -> Iterator[MethodMetrics]:
     process = superpmi.start(options=(f"{METRICS}=1", *(_NO_CSE if no_cse else ())))
     try:
         while (line := process.read_line(time.monotonic() + silence_s)) is not None:
-            if line.startswith(MARKER):
+            if line.startswith(outcome.MARKER):
                 try:
-                    metrics = parse_metrics(line)
+                    metrics = outcome.parse_metrics(line)
                 except MetricsError as error:
                     num_unreadable, first = num_unreadable + 1, first or str(error)
                 else:

@@ -8,19 +8,8 @@ import pyarrow as pa
 
 from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
+from mlgo.compare import programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
-from mlgo.compare.programs import (
-    BEST_LEVEL,
-    PROGRAMS,
-    best_level,
-    measured_programs,
-    program_rows,
-    shares_by_part,
-    ship_failures,
-    ship_references,
-    shipped_totals,
-    with_best_known,
-)
 from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
 from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
@@ -36,7 +25,7 @@ TITLES = {
 }
 """How pages call the sizes of a linked file."""
 
-_PARTS = {PROGRAMS: "all", **{name: f"of {title}" for name, title in LANGUAGE_TITLES.items()}}
+_PARTS = {programs.PROGRAMS: "all", **{name: f"of {title}" for name, title in LANGUAGE_TITLES.items()}}
 
 
 @dataclass(frozen=True)
@@ -56,7 +45,7 @@ class Ships:
     @property
     def totals(self) -> list[ComparisonRow]:
         """Each policy and reference over all programs of a split."""
-        return [row for row in self.rows if row.scope == PROGRAMS]
+        return [row for row in self.rows if row.scope == programs.PROGRAMS]
 
     @property
     def headline(self) -> str:
@@ -76,14 +65,14 @@ class Ships:
         searched = any(row.name == SEARCH for row in self.rows)
 
         def program(row: ComparisonRow, style: Style) -> str:
-            return _programs(row.by("total"), style) if row.scope == PROGRAMS else str(row.counts["program"])
+            return _programs(row.by("total"), style) if row.scope == programs.PROGRAMS else str(row.counts["program"])
 
         def count(row: ComparisonRow, style: Style, name: str) -> str:
             return style.count(row.counts[name]) if name in row.counts else ""
 
         def gain(row: ComparisonRow, figure: str) -> Gain | float | None:
             total = row.by(figure).total
-            return total if row.scope == PROGRAMS else total.value
+            return total if row.scope == programs.PROGRAMS else total.value
 
         def share(row: ComparisonRow) -> float | None:
             return row.by("total").total_share if row.contender.is_policy else None
@@ -101,7 +90,7 @@ class Ships:
                 count_column("under this one (bytes)", lambda row: row.by("total").policy_sum),
                 *([gain_column("share of the known headroom", share)] if searched else []),
             ],
-            [row for row in self.rows if row.scope != PROGRAMS or row.by("total").num_items > 1],
+            [row for row in self.rows if row.scope != programs.PROGRAMS or row.by("total").num_items > 1],
         )
 
     @property
@@ -128,15 +117,17 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     Args:
         shipped: ``artifacts.SHIPPED_SIZES``.
     """
-    measured = with_best_known(measured_programs(shipped, [*policies, *ship_references(shipped)]), SEARCH)
-    if (best := best_level(measured)) is not None:
-        measured = measured.with_contender(BEST_LEVEL, best)
-    rows = [row for row in program_rows(measured) if row.by("total").num_compared]
-    failures = [{**row, "message": without_folders(row["message"])} for row in ship_failures(shipped)]
-    parts = [row for row in shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
-    return Ships(by_contender([*rows, *shipped_totals(measured, bootstrap)]), failures, parts)
+    measured = programs.with_best_known(
+        programs.measured_programs(shipped, [*policies, *programs.ship_references(shipped)]), SEARCH
+    )
+    if (best := programs.best_level(measured)) is not None:
+        measured = measured.with_contender(programs.BEST_LEVEL, best)
+    rows = [row for row in programs.program_rows(measured) if row.by("total").num_compared]
+    failures = [{**row, "message": without_folders(row["message"])} for row in programs.ship_failures(shipped)]
+    parts = [row for row in programs.shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
+    return Ships(by_contender([*rows, *programs.shipped_totals(measured, bootstrap)]), failures, parts)
 
 
 def _programs(one: Comparison, style: Style) -> str:
-    programs = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
-    return f"{programs} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"
+    number = f"{style.count(one.num_compared)} program{'' if one.num_compared == 1 else 's'}"
+    return f"{number} of {style.count(one.num_projects)} project{'' if one.num_projects == 1 else 's'}"

@@ -27,17 +27,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.host.actions import Binary
-from mlgo.host.tasks.task import (
-    ConstantAdvisor,
-    DefaultDecision,
-    EchoAdvisor,
-    GrowthStop,
-    RandomAdvisor,
-    References,
-    Remark,
-    Setting,
-    Task,
-)
+from mlgo.host.tasks import task
 from mlgo.objects.measures.built_in import INSTRUCTIONS, TEXT
 
 # One call that may be inlined.
@@ -58,12 +48,12 @@ def coin(rng: np.random.Generator, features: Any, share: float) -> bool:
     return rng.random() < share
 
 
-def random_inliner(setting: Setting) -> RandomAdvisor:
+def random_inliner(setting: task.Setting) -> task.RandomAdvisor:
     """Inlines with a fixed probability, independently at each question."""
-    return RandomAdvisor(partial(coin, share=setting.inline_share), setting.seed, setting.stream)
+    return task.RandomAdvisor(partial(coin, share=setting.inline_share), setting.seed, setting.stream)
 
 
-INLINE_SIZE = Task(
+INLINE_SIZE = task.Task(
     name="inline-size",
     title="Inlining policies against the built-in heuristic",
     about_references="<em>echo</em> gives the heuristic's own answers, so its gain is what a perfect copy would get: "
@@ -76,23 +66,23 @@ INLINE_SIZE = Task(
     measure=TEXT,
     probe=_PROBE,
     actions=Binary(),
-    references=References(
+    references=task.References(
         traced="echo",
         is_heuristic=True,
         advisors={
-            "echo": lambda setting: EchoAdvisor(setting.default_feature),
-            "never": lambda setting: ConstantAdvisor(0),
+            "echo": lambda setting: task.EchoAdvisor(setting.default_feature),
+            "never": lambda setting: task.ConstantAdvisor(0),
             "random": random_inliner,
         },
-        passive=ConstantAdvisor(0),
+        passive=task.ConstantAdvisor(0),
     ),
-    default=DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
-    growth_stop=GrowthStop(
+    default=task.DefaultDecision(("-inliner-interactive-include-default",), "inlining_default"),
+    growth_stop=task.GrowthStop(
         "-ml-advisor-size-increase-threshold=",
-        Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
+        task.Remark(("-Rpass-missed=inline-ml",), b"module size grew too much"),
     ),
     embeds=True,
-    done_remark=Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
+    done_remark=task.Remark(("-Rpass=inline",), b"[-Rpass=inline"),  # of the passes inline and inline-ml
 )
 
 
