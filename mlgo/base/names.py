@@ -9,15 +9,10 @@ _POLICY = re.compile(r"(?P<learner>.+)-s(?P<seed>\d+)")
 
 
 class ProjectName(NamedTuple):
-    """A project of a corpus; its text is ``<recipe>`` or ``<recipe>@<form>``, such as ``zlib`` or ``zlib@whole``.
+    """A project of a corpus; its text is ``<recipe>`` or ``<recipe>@<form>``, such as ``zlib`` or ``zlib@whole``."""
 
-    Attributes:
-        recipe: name of its recipe, without ``.yaml``.
-        form: what its modules are, by the names of ``corpus.form``; empty for that setting itself.
-    """
-
-    recipe: str
-    form: str
+    recipe: str  # name of its recipe, without `.yaml`
+    form: str  # what its modules are, by the names of `corpus.form`; empty for that setting itself
 
     @classmethod
     def of(cls, text: str) -> "ProjectName":
@@ -27,13 +22,9 @@ class ProjectName(NamedTuple):
 
 
 class PolicyName(NamedTuple):
-    """A policy by what trained it; its text is ``<learner>-s<seed>``, such as ``es-s0``.
+    """A policy by what trained it; its text is ``<learner>-s<seed>``, such as ``es-s0``."""
 
-    Attributes:
-        learner: what trained it; in a sweep the name of the point.
-    """
-
-    learner: str
+    learner: str  # what trained it; in a sweep the name of the point
     seed: int
 
     def __str__(self) -> str:

@@ -22,17 +22,11 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Things of one kind.
+    """Things of one kind."""
 
-    Attributes:
-        what: what they are and why no run will ask for them.
-        paths: files, or folders of response trees.
-        num_bytes: their size together.
-    """
-
-    what: str
-    paths: tuple[Path, ...]
-    num_bytes: int
+    what: str  # what they are and why no run will ask for them
+    paths: tuple[Path, ...]  # files, or folders of response trees
+    num_bytes: int  # their size together
 
     def __str__(self) -> str:
         return f"{len(self.paths)} {self.what} ({self.num_bytes / 1e6:.1f} MB)"

@@ -91,20 +91,14 @@ _LINES: Sequence[tuple[str, str, Callable[[Comparison, Contender], HeadlineRow]]
 
 @dataclass(frozen=True)
 class Headline:
-    """All answers about one policy.
-
-    Attributes:
-        references: what would ship otherwise, in total.
-        not_run: why no program ran; empty if they did, or if nobody asked.
-        wrong: programs that did not do what they should under the policy.
-    """
+    """All answers about one policy."""
 
     contender: Contender
     answers: Sequence[HeadlineRow]
     by_seed: dict[int, float]
-    references: Sequence[HeadlineRow]
-    not_run: str
-    wrong: int
+    references: Sequence[HeadlineRow]  # what would ship otherwise, in total
+    not_run: str  # why no program ran; empty if they did, or if nobody asked
+    wrong: int  # programs that did not do what they should under the policy
 
     @property
     def headline(self) -> Comparison:

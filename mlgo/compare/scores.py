@@ -26,16 +26,11 @@ BEST = "best known"
 
 @dataclass(frozen=True)
 class Contender:
-    """Who is compared with the built-in heuristic.
-
-    Attributes:
-        learner: what was trained; empty for a reference.
-        seeds: of the trainings; several where they are taken together.
-    """
+    """Who is compared with the built-in heuristic."""
 
     name: str
-    learner: str = ""
-    seeds: tuple[int, ...] = ()
+    learner: str = ""  # what was trained; empty for a reference
+    seeds: tuple[int, ...] = ()  # of the trainings; several where they are taken together
 
     @property
     def is_policy(self) -> bool:
@@ -146,19 +141,14 @@ class ScoreMatrix:
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One contender on one subset of the items.
-
-    Attributes:
-        counts: other figures by name, of all items and seeds together.
-        claim: whether this is a policy over all seeds of its learner: that alone is tested.
-    """
+    """One contender on one subset of the items."""
 
     contender: Contender
     split: str
     scope: str
     comparisons: Mapping[str, Comparison]
-    counts: RowView = field(default_factory=dict)
-    claim: bool = False
+    counts: RowView = field(default_factory=dict)  # other figures by name, of all items and seeds together
+    claim: bool = False  # whether this is a policy over all seeds of its learner: that alone is tested
 
     @property
     def name(self) -> str:

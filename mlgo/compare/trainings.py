@@ -76,17 +76,13 @@ _NEARLY = 0.9  # a training that ended after this share of a budget counts as on
 
 @dataclass(frozen=True)
 class BudgetCurve:
-    """A learner over its seeds.
-
-    Attributes:
-        evaluations: float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
-        gains: float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first
-            validation.
-    """
+    """A learner over its seeds."""
 
     learner: str
     seeds: tuple[int, ...]
+    # float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
     evaluations: np.ndarray
+    # float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first validation.
     gains: np.ndarray
 
     def within(self, budget: float) -> np.ndarray | None:

@@ -32,30 +32,21 @@ class Scoring:
 
     Training reads of the heuristic and the traced reference alone. Other references are for reports, so modules of
     training projects are not compiled under them.
-
-    Attributes:
-        others: whether modules that are judged are compiled under the other references, too.
     """
 
-    others: bool
+    others: bool  # whether modules that are judged are compiled under the other references, too
     random_inline_share: float
     seed: int
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """References of some modules.
+    """References of some modules."""
 
-    Attributes:
-        scores: rows of ``artifacts.SCORES``, by module and advisor.
-        functions: rows of ``artifacts.FUNCTIONS``, by module, advisor and function.
-        trace: rows of ``artifacts.trace_schema``, by module and step; None when no module could be traced.
-    """
-
-    scores: list[Row]
-    functions: list[Row]
+    scores: list[Row]  # rows of `artifacts.SCORES`, by module and advisor
+    functions: list[Row]  # rows of `artifacts.FUNCTIONS`, by module, advisor and function
     copies: Copies
-    trace: pa.Table | None
+    trace: pa.Table | None  # rows of `artifacts.trace_schema`, by module and step; None when no module could be traced
     timings: list[Row]
 
 
@@ -296,16 +287,11 @@ def _module_trace(module: Module, result: CompileResult, hidden: Sequence[str]) 
 
 @dataclass(frozen=True)
 class ScoredModule:
-    """A module that compiles under the heuristic.
-
-    Attributes:
-        scores: what it comes to under the heuristic, by measure.
-        num_questions: what the traced reference was asked; the heuristic itself, where the compiler tells.
-    """
+    """A module that compiles under the heuristic."""
 
     module: Module
-    scores: Scores
-    num_questions: int
+    scores: Scores  # what it comes to under the heuristic, by measure
+    num_questions: int  # what the traced reference was asked; the heuristic itself, where the compiler tells
 
     def score(self, measure: str) -> float:
         """What it comes to by one measure.

@@ -121,15 +121,11 @@ _MIN_SHARE = 0.5
 
 
 class FailureRecord(NamedTuple):
-    """How compiles of one module went.
-
-    Attributes:
-        reason: kind and message of the last failure.
-    """
+    """How compiles of one module went."""
 
     compiles: int = 0
     failures: int = 0
-    reason: str = ""
+    reason: str = ""  # kind and message of the last failure
 
 
 class Quarantine:

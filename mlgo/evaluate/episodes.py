@@ -27,23 +27,17 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Episode:
-    """One compile, or what became of one of its functions.
-
-    Attributes:
-        inputs: float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
-        answers: uint8 or float32 [num_questions], see `ActionSpace.targets`.
-        score: by the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
-        function: symbol; empty for a whole module.
-        credit: functions of the decisions and their sizes, where the job asked for them.
-    """
+    """One compile, or what became of one of its functions."""
 
     module: str
+    # float16 [num_questions, ...], see `Policy.inputs_for`; a quarter of the memory of what was sent.
     inputs: np.ndarray
-    answers: np.ndarray
+    answers: np.ndarray  # uint8 or float32 [num_questions], see `ActionSpace.targets`
+    # By the objective; of a function, what the module costs if all others stay as the heuristic leaves them.
     score: float
     object_sha256: str
-    function: str = ""
-    credit: CallAttribution | None = None
+    function: str = ""  # symbol; empty for a whole module
+    credit: CallAttribution | None = None  # functions of the decisions and their sizes, where the job asked for them
 
     def reward(self, baseline: float, offset: float = 0.0) -> float:
         """Relative reward, given the module's score under the heuristic; see `relative_reward`."""
@@ -114,18 +108,14 @@ def _questions(result: CompileResult, policy: Policy) -> tuple[np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class Inlined:
-    """One compile with the questions that were answered by yes.
-
-    Attributes:
-        inputs: float16 [num_inlined, num_features].
-        credit: functions and their sizes, with callers and callees of the inlined questions alone; None where the
-            compile does not tell them.
-    """
+    """One compile with the questions that were answered by yes."""
 
     module: str
     score: float
     answers: bytes
-    inputs: np.ndarray
+    inputs: np.ndarray  # float16 [num_inlined, num_features]
+    # Functions and their sizes, with callers and callees of the inlined questions alone; None where the compile does
+    # not tell them.
     credit: CallAttribution | None = None
 
     @classmethod

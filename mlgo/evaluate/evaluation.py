@@ -26,20 +26,14 @@ from mlgo.policy.stored import StoredPolicy, advisor_in
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Modules, or a project, under a policy.
+    """Modules, or a project, under a policy."""
 
-    Attributes:
-        results: rows of ``artifacts.RESULTS``, by module as given, with the reason where a compile failed.
-        functions: rows of ``artifacts.FUNCTIONS``; empty for tasks that allocate no registers.
-        timings: rows of ``artifacts.TIMINGS``.
-        sizes: rows of ``artifacts.SHIPPED_SIZES``.
-        course: rows of ``artifacts.SEARCH_COURSE``; none where nothing was searched.
-    """
-
-    results: list[Row]
+    results: list[Row]  # rows of `artifacts.RESULTS`, by module as given, with the reason where a compile failed
+    # Rows of `artifacts.FUNCTIONS`; empty for tasks that allocate no registers.
     functions: list[Row] = field(default_factory=list)
-    timings: list[Row] = field(default_factory=list)
-    sizes: list[Row] = field(default_factory=list)
+    timings: list[Row] = field(default_factory=list)  # rows of `artifacts.TIMINGS`
+    sizes: list[Row] = field(default_factory=list)  # rows of `artifacts.SHIPPED_SIZES`
+    # Rows of `artifacts.SEARCH_COURSE`; none where nothing was searched.
     course: list[Row] = field(default_factory=list)
 
 

@@ -26,28 +26,20 @@ _NOTHING_ASKED = "the compiler asked nothing, so there is nothing to log; compil
 
 @dataclass(frozen=True)
 class LoggedEpisode:
-    """One compile under advice.
+    """One compile under advice."""
 
-    Attributes:
-        module: as the user named it; project and source path for a module of the corpus.
-        bitcode: the bitcode itself; None for a module of the corpus.
-        policy: what answered, in words.
-        policy_sha256: hash of the policy's weights; empty when it has none.
-        with_heuristic_feature: whether the heuristic's decision was asked for as a feature.
-        result: what the compile gave, without its wall time; observations are empty when they were not logged.
-    """
-
-    module: str
+    module: str  # as the user named it; project and source path for a module of the corpus
     bitcode_sha256: str
-    bitcode: bytes | None
+    bitcode: bytes | None  # the bitcode itself; None for a module of the corpus
     task: str
-    policy: str
-    policy_sha256: str
+    policy: str  # what answered, in words
+    policy_sha256: str  # hash of the policy's weights; empty when it has none
     compiler: str
     compiler_sha256: str
     target: str
     settings: CompileConfig
-    with_heuristic_feature: bool
+    with_heuristic_feature: bool  # whether the heuristic's decision was asked for as a feature
+    # What the compile gave, without its wall time; observations are empty when they were not logged.
     result: CompileResult
 
 

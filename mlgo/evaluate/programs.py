@@ -37,19 +37,13 @@ class BitcodeProgram:
 
 @dataclass(frozen=True)
 class Running:
-    """How programs are linked and run.
+    """How programs are linked and run."""
 
-    Attributes:
-        linker: what `toolchain.find_linker` gives.
-        valgrind: what `counting.find_valgrind` gives; None where there is none, so that nothing runs.
-        timeout_s: deadline of a run under valgrind, in seconds.
-    """
-
-    linker: Path
-    valgrind: Valgrind | None
+    linker: Path  # what `toolchain.find_linker` gives
+    valgrind: Valgrind | None  # what `counting.find_valgrind` gives; None where there is none, so that nothing runs
     target: str
     cache_dir: Path
-    timeout_s: float
+    timeout_s: float  # deadline of a run under valgrind, in seconds
     num_threads: int
 
 

@@ -25,22 +25,15 @@ _TO_GIT_S = 20.0
 
 @dataclass(frozen=True)
 class SealedEvaluation:
-    """One row of the log.
-
-    Attributes:
-        commit: of the working copy, with a plus where files differ from it.
-        weights: first digits of the SHA-256 of its weights.
-        provenance: who trained it with which seed, on which corpus, and the hash of all of its provenance.
-        projects: how many projects, and the hash of their modules and links.
-    """
+    """One row of the log."""
 
     date: str
-    commit: str
+    commit: str  # of the working copy, with a plus where files differ from it
     policy: str
-    weights: str
-    provenance: str
+    weights: str  # first digits of the SHA-256 of its weights
+    provenance: str  # who trained it with which seed, on which corpus, and the hash of all of its provenance
     form: str
-    projects: str
+    projects: str  # how many projects, and the hash of their modules and links
     reason: str
     headline: str = UNFINISHED
 

@@ -101,17 +101,11 @@ _MAX_TOGETHER = 64
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search has found.
+    """What a search has found."""
 
-    Attributes:
-        start: outcome of each start, in their order; without those that the budget did not allow.
-        best: outcome of the smallest compile; None when no start compiled.
-        num_compiles: compiles asked for, whether done or found in the trees.
-    """
-
-    start: list[CompileOutcome]
-    best: CompileOutcome | None
-    num_compiles: int
+    start: list[CompileOutcome]  # outcome of each start, in their order; without those that the budget did not allow
+    best: CompileOutcome | None  # outcome of the smallest compile; None when no start compiled
+    num_compiles: int  # compiles asked for, whether done or found in the trees
 
 
 def doubt_of(policy: StoredPolicy) -> Promise:

@@ -30,16 +30,12 @@ Sizes = tuple[Mapping[str, int], list[Row] | None]
 
 @dataclass(frozen=True)
 class Linking:
-    """How projects are linked.
+    """How projects are linked."""
 
-    Attributes:
-        linker: what `toolchain.find_linker` gives.
-        kinds: kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
-    """
-
-    linker: Path
+    linker: Path  # what `toolchain.find_linker` gives
     timeout_s: float
     num_threads: int
+    # Kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
     kinds: Kinds = field(default_factory=dict)
 
 

@@ -22,17 +22,13 @@ _TABLES = {"results": artifacts.RESULTS, "shipped": artifacts.SHIPPED_SIZES, "se
 
 @dataclass(frozen=True)
 class EvaluationTarget:
-    """A project on which a policy is tried.
-
-    Attributes:
-        table: table of its sources, whose provenance tells what it was made for.
-        unpack: gives the bitcode file of each module, by key, also of those that only programs need.
-    """
+    """A project on which a policy is tried."""
 
     project: str
-    table: Path
+    table: Path  # table of its sources, whose provenance tells what it was made for
     modules: Sequence[store.Module]
     programs: Sequence[store.Program]
+    # Gives the bitcode file of each module, by key, also of those that only programs need.
     unpack: Callable[[], Mapping[str, Path]]
 
     def check(self, task: str, optimization: str) -> None:

@@ -30,61 +30,42 @@ Of what modules carry together, the program has one copy.
 
 @dataclass(frozen=True)
 class CompileJob:
-    """One compile to do.
-
-    Attributes:
-        advisor: answers the questions; None compiles without a channel.
-        with_heuristic_feature: ask for the heuristic's decision as a feature.
-        count_done: count the changes made in ``num_remarks``, instead of watching for an early stop.
-        sha256: hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree.
-        known: first questions of each context, answered without waiting for them.
-        object_path: where to keep the object file; such a job is always compiled.
-        optimization: another level than the configured one; empty for that.
-        costs_only: of the outcome, only what functions cost is wanted. Their trees tell that of compiles that were
-            never done, but no sizes.
-        with_credit: tell the functions of the decisions, and their sizes; such a job is always compiled, as trees do
-            not hold that.
-        read: what the worker makes of the module's key and its compile. It stands in the outcome, in place of
-            header, answers, observations and functions, so that the driver neither receives nor decodes these.
-    """
+    """One compile to do."""
 
     module: str
     bitcode: Path
-    advisor: Advisor | None
-    with_heuristic_feature: bool = False
+    advisor: Advisor | None  # answers the questions; None compiles without a channel
+    with_heuristic_feature: bool = False  # ask for the heuristic's decision as a feature
     record: bool = False
-    count_done: bool = False
-    sha256: str = ""
-    known: AnswerPrefix | None = None
-    object_path: Path | None = None
-    optimization: str = ""
+    count_done: bool = False  # count the changes made in `num_remarks`, instead of watching for an early stop
+    sha256: str = ""  # hash of the bitcode; with it, the compile may be found in, and is added to, the module's tree
+    known: AnswerPrefix | None = None  # first questions of each context, answered without waiting for them
+    object_path: Path | None = None  # where to keep the object file; such a job is always compiled
+    optimization: str = ""  # another level than the configured one; empty for that
+    # Of the outcome, only what functions cost is wanted. Their trees tell that of compiles that were never done, but no
+    # sizes.
     costs_only: bool = False
+    # Tell the functions of the decisions, and their sizes; such a job is always compiled, as trees do not hold that.
     with_credit: bool = False
+    # What the worker makes of the module's key and its compile. It stands in the outcome, in place of header, answers,
+    # observations and functions, so that the driver neither receives nor decodes these.
     read: Callable[[str, CompileResult], Any] | None = None
 
 
 @dataclass(frozen=True)
 class CompileOutcome:
-    """What became of a job.
+    """What became of a job."""
 
-    Attributes:
-        result: scores and answers; None when the compile failed.
-        failure: kind of failure, empty on success.
-        recalled: found in the module's trees, without a compile; ``seconds`` is then 0.
-        num_known: questions of a compile that were answered in advance.
-        learned: hash of the module and the compile with all its observations, for trees that the worker does not see.
-        object_file: path and content of the object, where the worker cannot write it where it belongs.
-        read: what the worker has read of the compile, where the job asked for that.
-    """
-
-    result: CompileResult | None
-    failure: str = ""
+    result: CompileResult | None  # scores and answers; None when the compile failed
+    failure: str = ""  # kind of failure, empty on success
     message: str = ""
-    recalled: bool = False
-    num_known: int = 0
+    recalled: bool = False  # found in the module's trees, without a compile; `seconds` is then 0
+    num_known: int = 0  # questions of a compile that were answered in advance
+    # Hash of the module and the compile with all its observations, for trees that the worker does not see.
     learned: tuple[str, CompileResult] | None = None
+    # Path and content of the object, where the worker cannot write it where it belongs.
     object_file: tuple[Path, bytes] | None = None
-    read: Any = None
+    read: Any = None  # what the worker has read of the compile, where the job asked for that
 
     @property
     def reason(self) -> str:
@@ -121,23 +102,16 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
 
 @dataclass(frozen=True)
 class CompileWorkerSpec:
-    """How a worker becomes one that compiles; sent to it once.
-
-    Attributes:
-        copies: what the modules' projects carry several times, so that sizes by shares are known.
-        trees: where policies are walked before anything is compiled; None compiles everything.
-        compiler_sha256: hash of the compiler, which machines that are not this one have to have as well.
-        runner: runs the programs that modules are; None where the score is of objects.
-        sends_back: whether trees and objects of this machine are lost for the driver unless outcomes carry them.
-    """
+    """How a worker becomes one that compiles; sent to it once."""
 
     toolchain: Toolchain
     task: str
     settings: CompileConfig
-    copies: Copies | None = None
-    trees: ReplayStore | None = None
-    compiler_sha256: str = ""
-    runner: ProgramRunner | None = None
+    copies: Copies | None = None  # what the modules' projects carry several times, so that sizes by shares are known
+    trees: ReplayStore | None = None  # where policies are walked before anything is compiled; None compiles everything
+    compiler_sha256: str = ""  # hash of the compiler, which machines that are not this one have to have as well
+    runner: ProgramRunner | None = None  # runs the programs that modules are; None where the score is of objects
+    # Whether trees and objects of this machine are lost for the driver unless outcomes carry them.
     sends_back: bool = False
 
     def moved_to(self, folder: Path, read: Callable[[Path], bytes | None]) -> "CompileWorkerSpec":

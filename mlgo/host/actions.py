@@ -67,15 +67,10 @@ class Scaling(Protocol):
 
 
 class Observation(NamedTuple):
-    """One observation or many.
+    """One observation or many."""
 
-    Attributes:
-        values: features as the compiler sends them, [..., num_features], or [..., num_actions, num_features].
-        legal: bool [..., num_actions]; None where every action is legal.
-    """
-
-    values: Any
-    legal: Any = None
+    values: Any  # features as the compiler sends them, [..., num_features], or [..., num_actions, num_features]
+    legal: Any = None  # bool [..., num_actions]; None where every action is legal
 
 
 class ActionSpace(ABC):

@@ -67,27 +67,17 @@ _COMPRESSION_LEVEL = 19
 
 @dataclass(frozen=True)
 class LinkedFile:
-    """How a build makes a linked file; a row of ``artifacts.PROGRAMS_OF_PROJECT``.
+    """How a build makes a linked file; a row of ``artifacts.PROGRAMS_OF_PROJECT``."""
 
-    Attributes:
-        project: its project.
-        name: path within the build.
-        kind: what it is.
-        parts: in the order of linking: kind of the part, and names of its modules.
-        options: further options of the build's link.
-        version_script: which symbols are exported; empty for all.
-        export_dynamic: a program that exports its symbols.
-        entry: entry point; empty for the usual one.
-    """
-
-    project: str
-    name: str
-    kind: Literal["program", "shared"]
+    project: str  # its project
+    name: str  # path within the build
+    kind: Literal["program", "shared"]  # what it is
+    # In the order of linking: kind of the part, and names of its modules.
     parts: tuple[tuple[str, tuple[str, ...]], ...]
-    options: tuple[str, ...] = ()
-    version_script: str = ""
-    export_dynamic: bool = False
-    entry: str = ""
+    options: tuple[str, ...] = ()  # further options of the build's link
+    version_script: str = ""  # which symbols are exported; empty for all
+    export_dynamic: bool = False  # a program that exports its symbols
+    entry: str = ""  # entry point; empty for the usual one
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "LinkedFile":

@@ -46,18 +46,13 @@ class RunnableProgram:
 
 @dataclass(frozen=True)
 class Generation:
-    """How a module's code is generated, apart from the level and the target.
+    """How a module's code is generated, apart from the level and the target."""
 
-    Attributes:
-        options: of the compiler.
-        index: combined index of ThinLTO for this module; empty for all other modules.
-        profile: option that names a profile, see `PROFILES`, and the profile; None without one.
-        program: what is known of the program that the module is; None for a module that is not run.
-    """
-
-    options: tuple[str, ...] = ()
-    index: bytes = b""
+    options: tuple[str, ...] = ()  # of the compiler
+    index: bytes = b""  # combined index of ThinLTO for this module; empty for all other modules
+    # Option that names a profile, see `PROFILES`, and the profile; None without one.
     profile: tuple[str, bytes] | None = None
+    # What is known of the program that the module is; None for a module that is not run.
     program: RunnableProgram | None = None
 
     @property

@@ -104,21 +104,13 @@ class Valgrind(NamedTuple):
 
 
 class CountedRun(NamedTuple):
-    """What one run of a program did, from its start to its end.
+    """What one run of a program did, from its start to its end."""
 
-    Attributes:
-        instructions: executed instructions.
-        reads: loads from memory, of any width.
-        writes: stores to memory, of any width.
-        stdout: what it wrote there.
-        exit_status: 0 to 255.
-    """
-
-    instructions: int
-    reads: int
-    writes: int
-    stdout: bytes
-    exit_status: int
+    instructions: int  # executed instructions
+    reads: int  # loads from memory, of any width
+    writes: int  # stores to memory, of any width
+    stdout: bytes  # what it wrote there
+    exit_status: int  # 0 to 255
 
 
 def find_valgrind() -> Valgrind:

@@ -34,67 +34,42 @@ class CallAttribution(NamedTuple):
     """Which functions a compile's decisions were about, and what became of each function of the module.
 
     Functions are numbered by their names, in alphabetical order.
-
-    Attributes:
-        names: uint64 [num_functions], hash of each function's symbol.
-        sizes: float32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`, by shares if those are
-            known; -1 where the object does not have the function.
-        callers: int32 [num_questions], number of the function that has the call.
-        callees: int32 [num_questions], number of the function that is called.
     """
 
-    names: np.ndarray
+    names: np.ndarray  # uint64 [num_functions], hash of each function's symbol
+    # float32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`, by shares if those are known; -1
+    # where the object does not have the function.
     sizes: np.ndarray
-    callers: np.ndarray
-    callees: np.ndarray
+    callers: np.ndarray  # int32 [num_questions], number of the function that has the call
+    callees: np.ndarray  # int32 [num_questions], number of the function that is called
 
 
 class Questions(NamedTuple):
-    """Questions of a compile as arrays.
+    """Questions of a compile as arrays."""
 
-    Attributes:
-        header: names and types of the features.
-        observations: uint8 [num_recorded, payload_bytes]; all questions, or those after the first known ones.
-        answers: [num_questions], of the advice's dtype.
-    """
-
-    header: Header
-    observations: np.ndarray
-    answers: np.ndarray
+    header: Header  # names and types of the features
+    observations: np.ndarray  # uint8 [num_recorded, payload_bytes]; all questions, or those after the first known ones
+    answers: np.ndarray  # [num_questions], of the advice's dtype
 
 
 @dataclass(frozen=True)
 class CompileResult:
-    """What one compile gave.
+    """What one compile gave."""
 
-    Attributes:
-        scores: what it came to, by measure.
-        object_sha256: hash of the object file.
-        seconds: wall time from start to exit of the compiler.
-        truncated: the compiler stopped asking because the module had grown too much.
-        num_remarks: how often the compiler reported the remark that was asked for.
-        header: what the compiler sent; None for a plain compile.
-        contexts: name and number of questions of each context line, in order.
-        answers: raw answers, concatenated.
-        observations: raw observations after the known path, concatenated; empty unless they were recorded.
-        num_repaired_answers: illegal answers that were replaced, see `llvm.Guard`.
-        num_repaired_observations: observations with values that are no numbers.
-        spills: what register allocation cost each function; None where the task's decisions come before it.
-        credit: functions of the decisions, and their sizes; None unless it was asked for, and the object is ELF.
-    """
-
-    scores: Scores
-    object_sha256: str
-    seconds: float
-    truncated: bool = False
-    num_remarks: int = 0
-    header: Header | None = None
-    contexts: tuple[tuple[str, int], ...] = ()
-    answers: bytes = b""
-    observations: bytes = b""
-    num_repaired_answers: int = 0
-    num_repaired_observations: int = 0
+    scores: Scores  # what it came to, by measure
+    object_sha256: str  # hash of the object file
+    seconds: float  # wall time from start to exit of the compiler
+    truncated: bool = False  # the compiler stopped asking because the module had grown too much
+    num_remarks: int = 0  # how often the compiler reported the remark that was asked for
+    header: Header | None = None  # what the compiler sent; None for a plain compile
+    contexts: tuple[tuple[str, int], ...] = ()  # name and number of questions of each context line, in order
+    answers: bytes = b""  # raw answers, concatenated
+    observations: bytes = b""  # raw observations after the known path, concatenated; empty unless they were recorded
+    num_repaired_answers: int = 0  # illegal answers that were replaced, see `llvm.Guard`
+    num_repaired_observations: int = 0  # observations with values that are no numbers
+    # What register allocation cost each function; None where the task's decisions come before it.
     spills: tuple[SpillCosts, ...] | None = None
+    # Functions of the decisions, and their sizes; None unless it was asked for, and the object is ELF.
     credit: CallAttribution | None = None
 
     def score(self, measure: str) -> float:
@@ -130,19 +105,13 @@ class CompileResult:
 
 
 class CompileOptions(TypedDict, total=False):
-    """What may be asked of any compile, all of it optional.
+    """What may be asked of any compile, all of it optional."""
 
-    Attributes:
-        remark: reports to count; under advice instead of watching for an early stop.
-        object_path: where to keep the object file.
-        num_copies: modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
-        runner: runs the program that the module may be.
-    """
-
-    remark: Remark | None
-    object_path: Path | None
+    remark: Remark | None  # reports to count; under advice instead of watching for an early stop
+    object_path: Path | None  # where to keep the object file
+    # Modules of the project that carry a COMDAT group, by signature; see `comdat.shared_text`.
     num_copies: Mapping[bytes, int] | None
-    runner: ProgramRunner | None
+    runner: ProgramRunner | None  # runs the program that the module may be
 
 
 def compile_plain(

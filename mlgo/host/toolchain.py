@@ -36,19 +36,12 @@ class Quirks:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """A clang that can be driven.
+    """A clang that can be driven."""
 
-    Attributes:
-        binary: the executable.
-        is_zig: whether it is the multi-tool of the ziglang wheel, which holds clang as a sub-command.
-        version: LLVM version.
-        target: triple that everything is compiled for.
-    """
-
-    binary: Path
-    is_zig: bool
-    version: tuple[int, int, int]
-    target: str
+    binary: Path  # the executable
+    is_zig: bool  # whether it is the multi-tool of the ziglang wheel, which holds clang as a sub-command
+    version: tuple[int, int, int]  # LLVM version
+    target: str  # triple that everything is compiled for
 
     @property
     def name(self) -> str:

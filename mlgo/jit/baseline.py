@@ -118,19 +118,13 @@ def split_units(num_viable: Mapping[str, int], settings: SuperPmiConfig, seed: i
 
 @dataclass(frozen=True)
 class EligibleUnit:
-    """A unit that takes part, with its baselines.
-
-    Attributes:
-        num_viable: candidates that can be applied.
-        none: score without elimination.
-        heuristic: score under the built-in heuristic.
-    """
+    """A unit that takes part, with its baselines."""
 
     name: str
     split: str
-    num_viable: int
-    none: float
-    heuristic: float
+    num_viable: int  # candidates that can be applied
+    none: float  # score without elimination
+    heuristic: float  # score under the built-in heuristic
     heuristic_choice: Decisions
 
 

@@ -19,34 +19,23 @@ _MAX_FAILURES = 10
 
 @dataclass(frozen=True)
 class Effect:
-    """What eliminating one candidate does to the score, whatever else is eliminated.
+    """What eliminating one candidate does to the score, whatever else is eliminated."""
 
-    Attributes:
-        mean_change: of the score, over all pairs of choices that were tried and differ in this candidate alone; NaN
-            without any.
-        num_pairs: such pairs.
-    """
-
+    # Of the score, over all pairs of choices that were tried and differ in this candidate alone; NaN without any.
     mean_change: float
-    num_pairs: int
+    num_pairs: int  # such pairs
 
 
 @dataclass(frozen=True)
 class Label:
-    """What a search has found.
+    """What a search has found."""
 
-    Attributes:
-        best: the compile with the lowest score; of equal ones the one with fewest eliminations, then the first tried.
-        exhaustive: whether every subset of the viable candidates was tried; not of a unit that kept failing.
-        num_tried: choices tried, the baselines included.
-        effects: of each viable candidate, by position.
-    """
-
+    # The compile with the lowest score; of equal ones the one with fewest eliminations, then the first tried.
     best: CompiledUnit
-    exhaustive: bool
-    num_tried: int
+    exhaustive: bool  # whether every subset of the viable candidates was tried; not of a unit that kept failing
+    num_tried: int  # choices tried, the baselines included
     num_failed: int
-    effects: dict[int, Effect]
+    effects: dict[int, Effect]  # of each viable candidate, by position
 
 
 def find_label(compiler: ChoiceCompiler, unit: str, max_exhaustive: int, max_trials: int, seed: int) -> Label | None:

@@ -36,17 +36,11 @@ BASELINES: tuple[Decisions | None, ...] = ((), None)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Common subexpressions that could be eliminated in a method.
+    """Common subexpressions that could be eliminated in a method."""
 
-    Attributes:
-        names: of the features.
-        values: int64 [num_candidates, num_features], as the JIT reports them.
-        viable: bool [num_candidates], false where the JIT would refuse.
-    """
-
-    names: tuple[str, ...]
-    values: np.ndarray
-    viable: np.ndarray
+    names: tuple[str, ...]  # of the features
+    values: np.ndarray  # int64 [num_candidates, num_features], as the JIT reports them
+    viable: np.ndarray  # bool [num_candidates], false where the JIT would refuse
 
     def __len__(self) -> int:
         return len(self.viable)
@@ -58,21 +52,13 @@ class Candidates:
 
 @dataclass(frozen=True)
 class CompiledUnit:
-    """A method as it was compiled.
+    """A method as it was compiled."""
 
-    Attributes:
-        score: PerfScore; what is to be small.
-        code_bytes: size of the code.
-        requested: positions that were asked for, or that the heuristic chose.
-        num_performed: eliminations done; fewer than requested where the JIT refused some.
-        candidates: as of this compile.
-    """
-
-    score: float
-    code_bytes: int
-    requested: Decisions
-    num_performed: int
-    candidates: Candidates
+    score: float  # PerfScore; what is to be small
+    code_bytes: int  # size of the code
+    requested: Decisions  # positions that were asked for, or that the heuristic chose
+    num_performed: int  # eliminations done; fewer than requested where the JIT refused some
+    candidates: Candidates  # as of this compile
 
 
 @dataclass(frozen=True)

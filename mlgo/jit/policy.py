@@ -23,21 +23,13 @@ _KIND = "choice until stop"
 
 @dataclass(frozen=True)
 class ChoicePolicy:
-    """Scores candidates and stopping by a perceptron; takes the largest output, of equal ones the first.
+    """Scores candidates and stopping by a perceptron; takes the largest output, of equal ones the first."""
 
-    Attributes:
-        task: decision problem it was trained for.
-        observer: what it sees.
-        architecture: layer widths.
-        weights: float32 [num_params].
-        origin: provenance.
-    """
-
-    task: str
-    observer: Observer
-    architecture: Architecture
-    weights: np.ndarray
-    origin: dict[str, Any] = field(default_factory=dict)
+    task: str  # decision problem it was trained for
+    observer: Observer  # what it sees
+    architecture: Architecture  # layer widths
+    weights: np.ndarray  # float32 [num_params]
+    origin: dict[str, Any] = field(default_factory=dict)  # provenance
 
     @staticmethod
     def fresh(task: str, observer: Observer, hidden: list[int], rng: np.random.Generator) -> "ChoicePolicy":
@@ -105,18 +97,13 @@ Decide = Callable[[Choice], int]
 
 @dataclass(frozen=True)
 class ChoiceEpisode:
-    """What was seen and chosen on the way, and how the unit came out.
+    """What was seen and chosen on the way, and how the unit came out."""
 
-    Attributes:
-        inputs: float32 [num_steps, max_candidates + 1, num_inputs + 1], see `Observer.columns_of`; the last input tells
-            whether the action was allowed.
-        actions: int64 [num_steps].
-        outcome: compiled with all that was chosen.
-    """
-
+    # float32 [num_steps, max_candidates + 1, num_inputs + 1], see `Observer.columns_of`; the last input tells whether
+    # the action was allowed.
     inputs: np.ndarray
-    actions: np.ndarray
-    outcome: Outcome
+    actions: np.ndarray  # int64 [num_steps]
+    outcome: Outcome  # compiled with all that was chosen
 
 
 def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Decide) -> ChoiceEpisode:

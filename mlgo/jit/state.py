@@ -13,19 +13,13 @@ from mlgo.jit.outcome import VIABLE, Candidates, CompiledUnit, Decisions, Failed
 
 @dataclass(frozen=True)
 class FeatureColumn:
-    """How one feature enters a network.
+    """How one feature enters a network."""
 
-    Attributes:
-        name: of the feature.
-        kind: ``flag`` is 0 or 1. ``category`` becomes one input for each of its values. ``count`` becomes
-            ``log(1 + x) / log(1 + cap)``. ``weight`` is a count whose negative values are overflows, and so stand for
-            the cap.
-        cap: number of categories, or the count that becomes 1; larger ones do, too.
-    """
-
-    name: str
+    name: str  # of the feature
+    # `flag` is 0 or 1. `category` becomes one input for each of its values. `count` becomes `log(1 + x) / log(1 +
+    # cap)`. `weight` is a count whose negative values are overflows, and so stand for the cap.
     kind: Literal["flag", "category", "count", "weight"]
-    cap: int = 1
+    cap: int = 1  # number of categories, or the count that becomes 1; larger ones do, too
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -101,17 +95,11 @@ _SCORE_CAP, _BYTES_CAP = 1e7, 1e6
 
 @dataclass(frozen=True)
 class Choice:
-    """Candidates of a unit, some of which are chosen.
+    """Candidates of a unit, some of which are chosen."""
 
-    Attributes:
-        none: the unit compiled without any elimination.
-        latest: the same with what is chosen, or with all of that but the last.
-        chosen: positions in the order of choosing.
-    """
-
-    none: CompiledUnit
-    latest: CompiledUnit
-    chosen: Decisions = ()
+    none: CompiledUnit  # the unit compiled without any elimination
+    latest: CompiledUnit  # the same with what is chosen, or with all of that but the last
+    chosen: Decisions = ()  # positions in the order of choosing
 
     def choosing(self, position: int) -> "Choice":
         """The same with one more candidate."""
@@ -140,15 +128,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class Observer:
-    """Shows choices in a fixed form.
+    """Shows choices in a fixed form."""
 
-    Attributes:
-        columns: features of candidates, and how they enter.
-        max_candidates: rows; a unit with more candidates does not fit.
-    """
-
-    columns: tuple[FeatureColumn, ...]
-    max_candidates: int
+    columns: tuple[FeatureColumn, ...]  # features of candidates, and how they enter
+    max_candidates: int  # rows; a unit with more candidates does not fit
 
     @property
     def features(self) -> tuple[str, ...]:

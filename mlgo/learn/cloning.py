@@ -35,16 +35,11 @@ class BCConfig(Section):
 
 @dataclass(frozen=True)
 class CloneData:
-    """Observations and actions to imitate.
+    """Observations and actions to imitate."""
 
-    Attributes:
-        inputs: float [num_steps, ...], see `ActionSpace.demonstrations`.
-        answers: [num_steps], actions as learners take them.
-        weights: float32 [num_steps], how much each question counts, mean 1; None where all count the same.
-    """
-
-    inputs: np.ndarray
-    answers: np.ndarray
+    inputs: np.ndarray  # float [num_steps, ...], see `ActionSpace.demonstrations`
+    answers: np.ndarray  # [num_steps], actions as learners take them
+    # float32 [num_steps], how much each question counts, mean 1; None where all count the same.
     weights: np.ndarray | None = None
 
 

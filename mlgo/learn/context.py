@@ -32,29 +32,21 @@ _QUARANTINE_AFTER = 10
 
 @dataclass(frozen=True)
 class TrainOrder:
-    """What is to be trained, and where.
-
-    Attributes:
-        settings: of the configuration; those that the learner and its kind of task read.
-        home: folder with ``corpus/`` and ``baseline/``.
-        work: folder for what is neither in Git nor in DVC.
-        workers: processes that compile, unless ``where``, section ``workers``, says.
-        languages: learn from modules in these alone.
-        limits: rewards that it must reach by some steps, or it ends early: of a trial in a study.
-        started: ``time.monotonic()`` from which on the training's time counts.
-    """
+    """What is to be trained, and where."""
 
     learner: Learner
-    settings: Settings
+    settings: Settings  # of the configuration; those that the learner and its kind of task read
     seed: int
-    home: Path
-    work: Path
+    home: Path  # folder with `corpus/` and `baseline/`
+    work: Path  # folder for what is neither in Git nor in DVC
     output: Path
-    workers: int
+    workers: int  # processes that compile, unless `where`, section `workers`, says
     where: WorkersConfig
     start: Path | None = None
-    languages: Sequence[str] = ()
+    languages: Sequence[str] = ()  # learn from modules in these alone
+    # Rewards that it must reach by some steps, or it ends early: of a trial in a study.
     limits: Mapping[int, float] = field(default_factory=dict)
+    # `time.monotonic()` from which on the training's time counts.
     started: float = field(default_factory=time.monotonic)
 
 

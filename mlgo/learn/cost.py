@@ -29,22 +29,15 @@ class CompileCounts(Protocol):
 
 @dataclass(frozen=True)
 class TrainingCost:
-    """What one training cost, all sessions together if it was stopped and resumed.
+    """What one training cost, all sessions together if it was stopped and resumed."""
 
-    Attributes:
-        run: key of the run; sessions of one run have the same.
-        workers: of the last session; each keeps one core busy, so this is the number of cores.
-        evaluations: compiles asked for; a resumed run asks again for what came after its checkpoint.
-        compiles: of these, the ones that no response tree held.
-        complete: False if a session was killed without notice, or is still at work: the figures are lower bounds then.
-    """
-
-    run: str
-    workers: int
+    run: str  # key of the run; sessions of one run have the same
+    workers: int  # of the last session; each keeps one core busy, so this is the number of cores
     sessions: int = 0
     seconds: float = 0.0
-    evaluations: int = 0
-    compiles: int = 0
+    evaluations: int = 0  # compiles asked for; a resumed run asks again for what came after its checkpoint
+    compiles: int = 0  # of these, the ones that no response tree held
+    # False if a session was killed without notice, or is still at work: the figures are lower bounds then.
     complete: bool = True
 
 

@@ -20,17 +20,11 @@ _MOST_NAME_BYTES, _MOST_MEMBERS = 1 << 12, 1 << 18
 
 @dataclass(frozen=True)
 class Member:
-    """A file in an archive.
+    """A file in an archive."""
 
-    Attributes:
-        name: as it was stored; names may occur twice.
-        offset: where its content begins in the archive, in bytes.
-        size: of its content in bytes.
-    """
-
-    name: str
-    offset: int
-    size: int
+    name: str  # as it was stored; names may occur twice
+    offset: int  # where its content begins in the archive, in bytes
+    size: int  # of its content in bytes
 
 
 def read_members(path: Path) -> Iterator[Member]:

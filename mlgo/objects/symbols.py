@@ -73,19 +73,12 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
 
 @dataclass(frozen=True)
 class FunctionExtent:
-    """Bytes of a function in a linked file.
+    """Bytes of a function in a linked file."""
 
-    Attributes:
-        input: file given to the linker, as it was given.
-        symbols: its names.
-        text: code in bytes.
-        unwind: its entries in unwind tables in bytes.
-    """
-
-    input: str
-    symbols: tuple[str, ...]
-    text: int
-    unwind: int
+    input: str  # file given to the linker, as it was given
+    symbols: tuple[str, ...]  # its names
+    text: int  # code in bytes
+    unwind: int  # its entries in unwind tables in bytes
 
 
 def function_extents(data: bytes, link_map: str) -> list[FunctionExtent]:

@@ -160,12 +160,10 @@ class OverridingAdvisor:
     Questions are told apart by what they hold, not by their number: after one answer has changed, the compiler asks
     other questions, and a question that comes again must be known again. So the advisor is a pure function of the
     observation, and response trees answer for it.
-
-    Attributes:
-        answers: answer by key of the observation, see `observation_keys`.
     """
 
     base: PureAdvisor
+    # Answer by key of the observation, see `observation_keys`.
     answers: Mapping[bytes, int] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
 
@@ -232,17 +230,12 @@ def _key(payload: bytes, parts: list[slice]) -> bytes:
 
 @dataclass(frozen=True)
 class ExploringAdvisor:
-    """Samples the actions of a policy; what is random comes from a hash of the observation, see `ActionSpace.sampler`.
-
-    Attributes:
-        temperature: of its distribution; 0 takes the policy's own action.
-        seed: of the hash; compiles with different seeds differ.
-    """
+    """Samples the actions of a policy; what is random comes from a hash of the observation (`ActionSpace.sampler`)."""
 
     policy: Policy
-    temperature: float
+    temperature: float  # of its distribution; 0 takes the policy's own action
     flip_share: float
-    seed: int
+    seed: int  # of the hash; compiles with different seeds differ
 
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features; see `Policy.respond_to`."""

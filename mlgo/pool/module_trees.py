@@ -29,19 +29,13 @@ _ROWS = 512
 
 
 class Visit(NamedTuple):
-    """What a compile shows of one context.
-
-    Attributes:
-        observations: uint8 [num_questions - num_checked, payload_bytes].
-        answers: int64 [num_questions].
-        num_checked: first questions that the session has compared with known ones; they have no observations here.
-    """
+    """What a compile shows of one context."""
 
     context: str
-    observations: np.ndarray
-    answers: np.ndarray
+    observations: np.ndarray  # uint8 [num_questions - num_checked, payload_bytes]
+    answers: np.ndarray  # int64 [num_questions]
     leaf: AnyLeaf
-    num_checked: int
+    num_checked: int  # first questions that the session has compared with known ones; they have no observations here
 
 
 class Growth(NamedTuple):

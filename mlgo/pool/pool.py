@@ -25,31 +25,21 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answered:
-    """A worker has answered a message.
-
-    Attributes:
-        results: by the ticket of the job, what the handler returned, or `Raised`; at least one.
-        left: tickets of jobs that were not begun, since others took long; somebody else may do them.
-    """
+    """A worker has answered a message."""
 
     worker: WorkerName
-    results: Mapping[int, Any]
-    left: Sequence[int] = ()
+    results: Mapping[int, Any]  # by the ticket of the job, what the handler returned, or `Raised`; at least one
+    left: Sequence[int] = ()  # tickets of jobs that were not begun, since others took long; somebody else may do them
 
 
 @dataclass(frozen=True)
 class Gone:
-    """A worker has died, with all messages that it held.
-
-    Attributes:
-        exit_code: of its process, negative for a signal; None where it is not known.
-        overdue: it was ended since the first of these messages took too long.
-    """
+    """A worker has died, with all messages that it held."""
 
     worker: WorkerName
-    exit_code: int | None = None
+    exit_code: int | None = None  # of its process, negative for a signal; None where it is not known
     reason: str = ""
-    overdue: bool = False
+    overdue: bool = False  # it was ended since the first of these messages took too long
 
 
 Event = Answered | Gone

@@ -82,14 +82,11 @@ def read_records(magic: bytes, data: bytes) -> Iterator[tuple[bytes, int]]:
 class RecordFile(ABC):
     """One such file, with what its payloads say, and how far this process has read it.
 
-    Attributes:
-        magic: 4 bytes that name format and version.
-
     Args:
         key: what decides its content besides its name, as plain JSON values; it is written beside the file.
     """
 
-    magic: ClassVar[bytes]
+    magic: ClassVar[bytes]  # 4 bytes that name format and version
 
     def __init__(self, path: Path, key: Mapping[str, object]) -> None:
         self.path, self._key = path, key

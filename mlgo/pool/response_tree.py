@@ -57,34 +57,21 @@ AnyLeaf = ModuleLeaf | FunctionLeaf
 
 @dataclass(frozen=True)
 class Walk:
-    """How far the tree answers for a policy.
+    """How far the tree answers for a policy."""
 
-    Attributes:
-        nodes: int64 [num_known], nodes visited, from the root.
-        answers: int64 [num_known], the policy's answers there.
-        leaf: what the compile would give; None when the tree ends before the compile does.
-    """
-
-    nodes: np.ndarray
-    answers: np.ndarray
-    leaf: AnyLeaf | None
+    nodes: np.ndarray  # int64 [num_known], nodes visited, from the root
+    answers: np.ndarray  # int64 [num_known], the policy's answers there
+    leaf: AnyLeaf | None  # what the compile would give; None when the tree ends before the compile does
 
 
 @dataclass(frozen=True)
 class Branch:
-    """What one compile adds to a tree.
+    """What one compile adds to a tree."""
 
-    Attributes:
-        node: node from which it leaves the known part; -1 for the root.
-        answer: answer given there; 0 at the root.
-        observations: uint8 [num_new, payload_bytes].
-        answers: int64 [num_new].
-    """
-
-    node: int
-    answer: int
-    observations: np.ndarray
-    answers: np.ndarray
+    node: int  # node from which it leaves the known part; -1 for the root
+    answer: int  # answer given there; 0 at the root
+    observations: np.ndarray  # uint8 [num_new, payload_bytes]
+    answers: np.ndarray  # int64 [num_new]
     leaf: AnyLeaf
 
 

@@ -17,31 +17,23 @@ WorkerName = Hashable
 
 @dataclass(frozen=True)
 class Hint:
-    """How a job wants to be placed; none of it changes its result.
+    """How a job wants to be placed; none of it changes its result."""
 
-    Attributes:
-        group: jobs of a group share what a worker keeps warm, such as the response trees of a module; empty for a job
-            that shares nothing.
-        cost: how long it takes, in any unit.
-    """
-
+    # Jobs of a group share what a worker keeps warm, such as the response trees of a module; empty for a job that
+    # shares nothing.
     group: str = ""
-    cost: float = 1.0
+    cost: float = 1.0  # how long it takes, in any unit
 
 
 @dataclass(eq=False)
 class ScheduledJob(Generic[JobType]):
-    """A job on its way.
-
-    Attributes:
-        attempts: how many workers have died of it.
-        alone: it was sent with others when a worker died or took too long, so it goes in a message of its own.
-    """
+    """A job on its way."""
 
     position: int
     job: JobType
     hint: Hint = Hint()
-    attempts: int = 0
+    attempts: int = 0  # how many workers have died of it
+    # It was sent with others when a worker died or took too long, so it goes in a message of its own.
     alone: bool = False
 
 
@@ -197,16 +189,13 @@ class FairShare:
 
     What one experiment leaves free, the others use. One that has used all workers for ``turn_s`` goes to the back of
     the line, so that a long evaluation does not keep the others waiting.
-
-    Attributes:
-        outstanding: jobs that were sent and have not ended.
-        turn_s: how long a turn lasts at most, in seconds of all workers; 0 serves jobs in the order they come.
     """
 
     num_workers: int
+    # How long a turn lasts at most, in seconds of all workers; 0 serves jobs in the order they come.
     turn_s: float = TURN_S
     _began: float = 0.0
-    outstanding: int = 0
+    outstanding: int = 0  # jobs that were sent and have not ended
     _used_s: float = 0.0
 
     def asks(self, now: float) -> float:

@@ -159,21 +159,15 @@ _PART_BYTES = 1 << 22
 
 @dataclass(frozen=True, config=ConfigDict(strict=True, extra="forbid"))
 class TreeKey:
-    """Everything but the module that decides a compile.
-
-    Attributes:
-        size_stop_factor: growth at which the compiler stops asking.
-        flags: hash of all other options of a compile.
-        measure: what is read of objects, and in which version.
-    """
+    """Everything but the module that decides a compile."""
 
     compiler_sha256: str
     target: str
     task: str
     optimization: str
-    size_stop_factor: FiniteFloat
-    flags: str = ""
-    measure: int | str = SIZES_VERSION
+    size_stop_factor: FiniteFloat  # growth at which the compiler stops asking
+    flags: str = ""  # hash of all other options of a compile
+    measure: int | str = SIZES_VERSION  # what is read of objects, and in which version
     records: int = RECORDS_VERSION
 
     @property

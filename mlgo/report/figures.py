@@ -51,21 +51,16 @@ Bar = tuple[str, Gain, str]
 
 @dataclass(frozen=True)
 class Series:
-    """What one contender contributes to a chart.
-
-    Attributes:
-        text: what a mark shows besides when it is pointed at; ``hover`` is its format, after Plotly's templates.
-        colour: number of its colour; colours come again with other dashes and symbols.
-        style: of the trace, laid over what the chart gives.
-    """
+    """What one contender contributes to a chart."""
 
     name: str
     x: Values
     y: Values
+    # What a mark shows besides when it is pointed at; `hover` is its format, after Plotly's templates.
     text: Sequence[str] = ()
-    colour: int = 0
+    colour: int = 0  # number of its colour; colours come again with other dashes and symbols
     hover: str = ""
-    style: SettingsView = field(default_factory=dict)
+    style: SettingsView = field(default_factory=dict)  # of the trace, laid over what the chart gives
     intervals: Sequence[Gain] = ()
 
 

@@ -110,16 +110,12 @@ HTML, PLAIN = Style(html=True), Style(html=False)
 
 
 class RenderedPage(NamedTuple):
-    """What a page shows in a terminal; as Markdown and as a block for another file where there are such.
-
-    Attributes:
-        is_good: whether all that was looked at did what it should.
-    """
+    """What a page shows in a terminal; as Markdown and as a block for another file where there are such."""
 
     text: str
     record: Any
     markdown: str = ""
-    is_good: bool = True
+    is_good: bool = True  # whether all that was looked at did what it should
     block: str = ""
 
 

@@ -52,22 +52,17 @@ _NUM_FUNCTIONS = 3000  # points that a figure holds, of all policies together
 
 @dataclass(frozen=True)
 class ComparedPolicies:
-    """What pages about policies on modules show.
-
-    Attributes:
-        measure: what policies are made to minimise.
-        truth: headline results; None where what ships is no size that policies are made for, or nothing is linked.
-        measurement: provenance of the scores.
-    """
+    """What pages about policies on modules show."""
 
     task: str
-    measure: str
+    measure: str  # what policies are made to minimise
     modules: ScoreMatrix
     ships: Ships
     seen: Seen
+    # Headline results; None where what ships is no size that policies are made for, or nothing is linked.
     truth: Headline | None
     bootstrap: Bootstrap
-    measurement: Facts
+    measurement: Facts  # provenance of the scores
 
     @property
     def measures(self) -> list[Measure]:
@@ -97,23 +92,16 @@ class ComparedPolicies:
 
 @dataclass(frozen=True)
 class Report(ComparedPolicies):
-    """Everything the page of a run shows.
-
-    Attributes:
-        functions: costs of the judged functions; None for measures that are no sums over functions.
-        function_rows: comparisons by function, with those by module; empty likewise.
-        programs: what running programs showed; None where they did not run under these policies.
-        corpus: see `describe_corpus`.
-        self_test: see `read_self_test`; None where the compiler does not tell its decisions.
-    """
+    """Everything the page of a run shows."""
 
     rows: Sequence[ComparisonRow]
     project_rows: Sequence[ComparisonRow]
-    functions: ScoreMatrix | None
+    functions: ScoreMatrix | None  # costs of the judged functions; None for measures that are no sums over functions
+    # Comparisons by function, with those by module; empty likewise.
     function_rows: Sequence[tuple[ComparisonRow, ComparisonRow]]
-    programs: Programs | None
-    corpus: RowView
-    self_test: RowView | None
+    programs: Programs | None  # what running programs showed; None where they did not run under these policies
+    corpus: RowView  # see `describe_corpus`
+    self_test: RowView | None  # see `read_self_test`; None where the compiler does not tell its decisions
     curves: Sequence[Curve]
     training_failures: Sequence[RowView]
     importances: Mapping[str, Sequence[Importance]]

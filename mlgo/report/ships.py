@@ -30,16 +30,12 @@ _PARTS = {programs.PROGRAMS: "all", **{name: f"of {title}" for name, title in LA
 
 @dataclass(frozen=True)
 class Ships:
-    """Linked files against the heuristic's.
+    """Linked files against the heuristic's."""
 
-    Attributes:
-        rows: each policy and reference on each program, then over all of a split; by contender, policies first.
-        failures: rows of ``artifacts.SHIPPED_SIZES`` without sizes.
-        parts: each policy and what is best known, over all programs, by language and by project; none without a search.
-    """
-
+    # Each policy and reference on each program, then over all of a split; by contender, policies first.
     rows: Sequence[ComparisonRow]
-    failures: Sequence[Row]
+    failures: Sequence[Row]  # rows of `artifacts.SHIPPED_SIZES` without sizes
+    # Each policy and what is best known, over all programs, by language and by project; none without a search.
     parts: Sequence[ComparisonRow] = ()
 
     @property

@@ -40,22 +40,15 @@ _LONGEST_NAME = 120
 
 @dataclass(frozen=True)
 class SweepTraining:
-    """One learner under one configuration, for each seed of the sweep.
+    """One learner under one configuration, for each seed of the sweep."""
 
-    Attributes:
-        name: of its policies, before the seed: ``<learner>,[<task>,]<setting>=<value>,...``.
-        settings: value of each swept setting that this training reads.
-        home: of its corpus and baseline, see `Sweep.homes`.
-        start: name of the training whose policies it starts from; empty if from none.
-    """
-
-    name: str
+    name: str  # of its policies, before the seed: `<learner>,[<task>,]<setting>=<value>,...`
     learner: str
     task: str
-    settings: Values
+    settings: Values  # value of each swept setting that this training reads
     config: Values
-    home: str
-    start: str
+    home: str  # of its corpus and baseline, see `Sweep.homes`
+    start: str  # name of the training whose policies it starts from; empty if from none
 
     @property
     def kind(self) -> Kind:
@@ -65,19 +58,15 @@ class SweepTraining:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What is to be trained.
-
-    Attributes:
-        points: what is compared, in the order of the grid; trainings that read none of what sets points apart are one.
-        homes: configuration by name, for each corpus and baseline that differs from the default run's, which is ``""``.
-        trials: of a study, name of the point of each trial so far; the same point may come again.
-    """
+    """What is to be trained."""
 
     seeds: tuple[int, ...]
+    # What is compared, in the order of the grid; trainings that read none of what sets points apart are one.
     points: tuple[SweepTraining, ...]
     trainings: Mapping[str, SweepTraining]
+    # Configuration by name, for each corpus and baseline that differs from the default run's, which is `""`.
     homes: Mapping[str, Values]
-    trials: tuple[str, ...] = ()
+    trials: tuple[str, ...] = ()  # of a study, name of the point of each trial so far; the same point may come again
 
     @property
     def policies(self) -> list[str]:

@@ -32,24 +32,19 @@ State = Literal["complete", "pruned", "failed"]
 
 @dataclass(frozen=True)
 class Point:
-    """What one training of a sweep has come to.
-
-    Attributes:
-        failures: why there is no result, by seed; a study ends trainings early, too.
-        trained: policies with a history: those that did not fail, and those of a study that were pruned.
-        rows: by split, over all seeds that did not fail, corrected for all points; empty if all did.
-        best: greatest gain on the validation split among the points of its task.
-    """
+    """What one training of a sweep has come to."""
 
     training: SweepTraining
     measure: str
     title: str
-    failures: Mapping[int, str]
+    failures: Mapping[int, str]  # why there is no result, by seed; a study ends trainings early, too
+    # Policies with a history: those that did not fail, and those of a study that were pruned.
     trained: Sequence[PolicyName]
     evaluations: float | None
+    # By split, over all seeds that did not fail, corrected for all points; empty if all did.
     rows: Mapping[str, ComparisonRow]
     by_seed: Mapping[str, Sequence[ComparisonRow]]
-    best: bool = False
+    best: bool = False  # greatest gain on the validation split among the points of its task
 
     @property
     def state(self) -> State:
@@ -144,19 +139,14 @@ def _failure(folder: Path, policy: PolicyName) -> str | None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What some trainings cost together, on their machine; it differs from run to run.
-
-    Attributes:
-        compiles: of the evaluations, those that no response tree held.
-        complete: False if any training was killed: the figures are lower bounds then.
-    """
+    """What some trainings cost together, on their machine; it differs from run to run."""
 
     name: str
     trainings: int
     evaluations: int
-    compiles: int
+    compiles: int  # of the evaluations, those that no response tree held
     seconds: float
-    complete: bool
+    complete: bool  # False if any training was killed: the figures are lower bounds then
 
     @classmethod
     def of(cls, name: str, costs: Sequence[TrainingCost]) -> "Cost":

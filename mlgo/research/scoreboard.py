@@ -30,26 +30,19 @@ HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
 
 @dataclass(frozen=True)
 class ScoreboardEntry:
-    """One learner: means over its seeds.
-
-    Attributes:
-        evaluations: compiles that one training asked for, validations included, as its history counts them.
-        compiles: those that no response tree held, repetitions after a stop included.
-        complete: whether compiles, seconds and cores are known of all sessions; else they are lower bounds.
-        comparisons: by scope: all, c++, c; corrected for the learners of the table, scope by scope.
-        ships: the same of the totals of linked files; None where nothing was linked.
-    """
+    """One learner: means over its seeds."""
 
     learner: str
     seeds: tuple[int, ...]
     weights: int
-    evaluations: float
-    compiles: float
+    evaluations: float  # compiles that one training asked for, validations included, as its history counts them
+    compiles: float  # those that no response tree held, repetitions after a stop included
     seconds: float
     cores: int
-    complete: bool
+    complete: bool  # whether compiles, seconds and cores are known of all sessions; else they are lower bounds
+    # By scope: all, c++, c; corrected for the learners of the table, scope by scope.
     comparisons: Mapping[str, Comparison]
-    ships: Comparison | None = None
+    ships: Comparison | None = None  # the same of the totals of linked files; None where nothing was linked
     split: str = ""
 
     @property

@@ -30,18 +30,12 @@ _DIGITS = 4
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial has come to.
-
-    Attributes:
-        state: ``pruned`` if the training of any seed ended early, ``failed`` if any could not go on.
-        gain: on the validation projects, over all seeds; None unless it is complete.
-        rewards: by seed and step, mean reward on the validation modules.
-    """
+    """What a trial has come to."""
 
     settings: Values
-    state: State
-    gain: float | None
-    rewards: Mapping[int, Mapping[int, float]]
+    state: State  # `pruned` if the training of any seed ended early, `failed` if any could not go on
+    gain: float | None  # on the validation projects, over all seeds; None unless it is complete
+    rewards: Mapping[int, Mapping[int, float]]  # by seed and step, mean reward on the validation modules
 
 
 def batch_path(folder: Path, batch: int) -> Path:

@@ -54,17 +54,11 @@ _FEATURE = re.compile(r"(?:callee|caller)_(counts|random-[0-9]+|[0-9a-f]{12})\[.
 
 @dataclass(frozen=True)
 class IR2VecVocabulary:
-    """What the embeddings are made with.
+    """What the embeddings are made with."""
 
-    Attributes:
-        name: ``counts``, ``random-N``, or the first 12 digits of the SHA-256 of a file.
-        dimensions: what each number of a vector is called, [dim].
-        content: the file that LLVM reads.
-    """
-
-    name: str
-    dimensions: tuple[str, ...]
-    content: bytes
+    name: str  # `counts`, `random-N`, or the first 12 digits of the SHA-256 of a file
+    dimensions: tuple[str, ...]  # what each number of a vector is called, [dim]
+    content: bytes  # the file that LLVM reads
 
     @staticmethod
     def flags(path: Path) -> tuple[str, ...]:

@@ -99,19 +99,12 @@ class GrowthStop(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a reference may depend on.
+    """What a reference may depend on."""
 
-    Attributes:
-        seed: root seed.
-        stream: name of the module; what is random differs between streams.
-        inline_share: probability that a random inliner inlines.
-        default_feature: feature in which the compiler tells its own decision.
-    """
-
-    seed: int
-    stream: str
-    inline_share: float
-    default_feature: str
+    seed: int  # root seed
+    stream: str  # name of the module; what is random differs between streams
+    inline_share: float  # probability that a random inliner inlines
+    default_feature: str  # feature in which the compiler tells its own decision
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,10 @@ class BCMaxState(State):
     """State of a run, enough to resume it.
 
     The history has rewards of the policy that each round ended with, and begins with round 0, the start.
-
-    Attributes:
-        weights: float32 [num_params], current policy.
-        known: best trajectory of each training module, or of each of its functions.
     """
 
-    weights: np.ndarray
-    known: Mapping[str, Trajectory]
+    weights: np.ndarray  # float32 [num_params], current policy
+    known: Mapping[str, Trajectory]  # best trajectory of each training module, or of each of its functions
 
 
 STATES = (BCMaxState, Trajectory)

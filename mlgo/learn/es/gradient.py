@@ -11,17 +11,11 @@ from mlgo.learn.es.config import ESConfig, TrustRegionConfig
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Search coordinates around a start: weight = start + unit * coordinate, for the weights that vary.
+    """Search coordinates around a start: weight = start + unit * coordinate, for the weights that vary."""
 
-    Attributes:
-        start: float32 [num_params].
-        varied: int64 [num_varied], positions of the weights that vary.
-        unit: float64 [num_varied], size of one unit.
-    """
-
-    start: np.ndarray
-    varied: np.ndarray
-    unit: np.ndarray
+    start: np.ndarray  # float32 [num_params]
+    varied: np.ndarray  # int64 [num_varied], positions of the weights that vary
+    unit: np.ndarray  # float64 [num_varied], size of one unit
 
     @classmethod
     def last_layers(

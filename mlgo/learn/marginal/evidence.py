@@ -137,36 +137,22 @@ class Evidence:
 
 
 class Terms(NamedTuple):
-    """Sums of one output of the network, each with what it should be but for a constant of its group.
+    """Sums of one output of the network, each with what it should be but for a constant of its group."""
 
-    Attributes:
-        of: int32 [num_inlined], the sum that each inlined question belongs to; -1 for none.
-        values: float32 [num_sums], what is known, in bytes.
-        group: int32 [num_sums], sums that share a constant.
-    """
-
-    of: np.ndarray
-    values: np.ndarray
-    group: np.ndarray
+    of: np.ndarray  # int32 [num_inlined], the sum that each inlined question belongs to; -1 for none
+    values: np.ndarray  # float32 [num_sums], what is known, in bytes
+    group: np.ndarray  # int32 [num_sums], sums that share a constant
 
 
 @dataclass(frozen=True)
 class Equations:
-    """Equations of some modules, flat: one row per inlined question.
+    """Equations of some modules, flat: one row per inlined question."""
 
-    Attributes:
-        inputs: float16 [num_inlined, num_features], normalised features of the inlined questions.
-        modules: a sum for each compile: its size. Groups are modules.
-        callers: a sum for each compile and function: its size.
-        callees: a sum for each compile and function: minus its size where it is gone, else 0.
-        percent_per_byte: float32 [num_compiles], what one byte is in percent of the heuristic's size.
-    """
-
-    inputs: np.ndarray
-    modules: Terms
-    callers: Terms
-    callees: Terms
-    percent_per_byte: np.ndarray
+    inputs: np.ndarray  # float16 [num_inlined, num_features], normalised features of the inlined questions
+    modules: Terms  # a sum for each compile: its size. Groups are modules.
+    callers: Terms  # a sum for each compile and function: its size
+    callees: Terms  # a sum for each compile and function: minus its size where it is gone, else 0
+    percent_per_byte: np.ndarray  # float32 [num_compiles], what one byte is in percent of the heuristic's size
 
     @property
     def arrays(self) -> tuple[np.ndarray, ...]:

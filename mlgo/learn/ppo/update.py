@@ -31,19 +31,13 @@ def soften(weights: np.ndarray, architecture: Architecture, temperature: float) 
 
 
 class Batch(NamedTuple):
-    """Questions of all episodes of an iteration, one after another: float32 [num_questions] but for the inputs.
+    """Questions of all episodes of an iteration, one after another: float32 [num_questions] but for the inputs."""
 
-    Attributes:
-        inputs: float16 or float32 [num_questions, ...], see `Policy.inputs_for`.
-        log_probabilities: of the answers under the policy that gave them.
-        returns: what the value network should have said; anything without one.
-    """
-
-    inputs: np.ndarray
+    inputs: np.ndarray  # float16 or float32 [num_questions, ...], see `Policy.inputs_for`
     answers: np.ndarray
-    log_probabilities: np.ndarray
+    log_probabilities: np.ndarray  # of the answers under the policy that gave them
     advantages: np.ndarray
-    returns: np.ndarray
+    returns: np.ndarray  # what the value network should have said; anything without one
 
     def shuffled(self, config: PPOConfig, rng: np.random.Generator) -> Iterator["Batch"]:
         """Minibatches of each epoch, in an order of its own."""

@@ -34,18 +34,12 @@ _LEAST, _SURE = 0.01, 9.99
 
 @dataclass(frozen=True)
 class Taught:
-    """Questions with what a policy and what the traced reference answer.
-
-    Attributes:
-        values: int64 [num_questions, num_features].
-        logits: float32 [num_questions], the policy's; it says yes above 0.
-        recorded: bool [num_questions], answers of the trace.
-    """
+    """Questions with what a policy and what the traced reference answer."""
 
     features: tuple[str, ...]
-    values: np.ndarray
-    logits: np.ndarray
-    recorded: np.ndarray
+    values: np.ndarray  # int64 [num_questions, num_features]
+    logits: np.ndarray  # float32 [num_questions], the policy's; it says yes above 0
+    recorded: np.ndarray  # bool [num_questions], answers of the trace
 
 
 @dataclass(frozen=True)
@@ -59,19 +53,13 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How often a tree and its teacher answer alike.
-
-    Attributes:
-        equal_by_margin: share of equal answers, each question counted by the teacher's margin.
-        recorded_equal: share of the recorded answers that are equal to the teacher's.
-        leaves: from the left of the tree to its right.
-    """
+    """How often a tree and its teacher answer alike."""
 
     questions: int
     equal: float
-    equal_by_margin: float
-    recorded_equal: float
-    leaves: list[Leaf]
+    equal_by_margin: float  # share of equal answers, each question counted by the teacher's margin
+    recorded_equal: float  # share of the recorded answers that are equal to the teacher's
+    leaves: list[Leaf]  # from the left of the tree to its right
 
 
 def taught_questions(teacher: StoredPolicy, trace: pa.Table, projects: Collection[str]) -> Taught:

@@ -53,43 +53,31 @@ class Regression:
 
 @dataclass(frozen=True)
 class Departure:
-    """One departure from the heuristic, taken back.
-
-    Attributes:
-        times: questions that look the same and were answered together; ``question`` is the first, from 0.
-        change_bytes: size after the flip minus size under the policy; None when the compile failed.
-        features: what is known of the call, see `SHOWN_FEATURES`.
-    """
+    """One departure from the heuristic, taken back."""
 
     question: int
-    times: int
+    times: int  # questions that look the same and were answered together; `question` is the first, from 0
     policy_answer: int
     heuristic_answer: int
     logit: float
-    change_bytes: int | None
+    change_bytes: int | None  # size after the flip minus size under the policy; None when the compile failed
     failure: str
-    features: dict[str, int]
+    features: dict[str, int]  # what is known of the call, see `SHOWN_FEATURES`
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known about one regression.
+    """What is known about one regression."""
 
-    Attributes:
-        module: its key.
-        num_differing: answers that are not the heuristic's.
-        together_bytes: size after all flips at once minus size under the policy; None when that compile failed.
-            What single flips save does not add up: calls that come back with an inlined caller are asked about anew.
-        flips: those that were tried, the one that saves most first.
-    """
-
-    module: str
+    module: str  # its key
     heuristic_bytes: int
     policy_bytes: int
     num_questions: int
-    num_differing: int
+    num_differing: int  # answers that are not the heuristic's
+    # Size after all flips at once minus size under the policy; None when that compile failed. What single flips save
+    # does not add up: calls that come back with an inlined caller are asked about anew.
     together_bytes: int | None
-    flips: tuple[Departure, ...]
+    flips: tuple[Departure, ...]  # those that were tried, the one that saves most first
 
 
 def worst_regressions(
