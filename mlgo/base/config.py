@@ -540,6 +540,8 @@ def parse_section(section: type[SectionType], values: Any, source: str = "") -> 
 
 
 _MISSING = object()
+_OF_PACKAGE = Path(__file__).parents[1] / "config.yaml"
+"""In Git a link to that of the checkout; a wheel has the file."""
 _WRITTEN = re.compile(r"[0-9a-f]{16}\.json")
 """Names of files that `write_settings` has written."""
 
@@ -575,6 +577,18 @@ class Settings:
     def section(self, key: str, section: type[SectionType]) -> SectionType:
         """A section by its dotted name."""
         return parse_section(section, self.value(key), f"{self.source}: section {key}")
+
+
+OF_CHECKOUT = Path("config/config.yaml")
+"""Place of the configuration in a checkout, where commands that change it look."""
+
+
+def default_config() -> Path:
+    """The configuration where nobody names one: that of the checkout we are in, else the package's own.
+
+    A project of others may have a file of this name, too, so a checkout is known by its recipes.
+    """
+    return OF_CHECKOUT if OF_CHECKOUT.is_file() and Path("config/corpora").is_dir() else _OF_PACKAGE
 
 
 def read_settings(*paths: Path) -> Settings:

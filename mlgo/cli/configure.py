@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from mlgo.base.config import json_schema, load_config, merge, read_yaml
+from mlgo.base.config import OF_CHECKOUT, json_schema, load_config, merge, read_yaml
 from mlgo.base.files import write_json, write_text
 from mlgo.base.sealed import check_corpus
-from mlgo.cli.program import CONFIG, DEFAULT_CONFIG, add_actions, add_options, read_config
+from mlgo.cli.program import CONFIG, add_actions, add_options, read_config
 from mlgo.errors import ConfigError
 
 SCHEMA_PATH = Path("workflow/schemas/config.schema.json")
@@ -26,7 +26,7 @@ def add_parser(commands: Any) -> None:
     use = add_action("use", _use)
     use.add_argument("preset", nargs="?", help="name in config/presets, or a file")
     use.add_argument("--list", action="store_true", help="list the presets")
-    use.add_argument("--config", type=Path, default=DEFAULT_CONFIG)
+    use.add_argument("--config", type=Path, default=OF_CHECKOUT)
     schema = add_action("schema", _schema)
     schema.add_argument("--output", type=Path, default=SCHEMA_PATH)
 
@@ -62,6 +62,8 @@ def _use(args: argparse.Namespace) -> None:
         return
     if args.preset is None:
         raise ConfigError("name a preset; mlgo config use --list shows them")
+    if not args.config.is_file():
+        raise ConfigError(f"there is no {args.config}; run this in a checkout, or name the file with --config")
     saved = args.config.with_name(f"{DEFAULT}.yaml")  # the configuration as it was before any preset
     default = saved if saved.exists() else args.config
     if args.preset != DEFAULT:

@@ -19,6 +19,7 @@ from mlgo.base.config import (
     Config,
     Settings,
     WorkersConfig,
+    default_config,
     load_config,
     parse_section,
     read_settings,
@@ -35,10 +36,9 @@ WORKERS = "MLGO_WORKERS"
 so it belongs to no rule's settings."""
 
 SETTINGS = Path("config")
-DEFAULT_CONFIG = SETTINGS / "config.yaml"
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--config": {"type": Path, "default": DEFAULT_CONFIG, "help": "configuration (default: %(default)s)"},
+    "--config": {"type": Path, "help": "configuration (default: %(default)s)"},
     "--preset": {"type": Path, "action": "append", "default": [], "help": "file laid over it; may be repeated"},
     "--toolchain": {"help": "auto, ziglang, or a clang; instead of the configuration's"},
     "--data": {"type": Path, "default": Path("data"), "help": "folder of the results (default: %(default)s)"},
@@ -71,6 +71,8 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options that several programs take, by their names."""
     for name in names:
         parser.add_argument(name, **_SHARED[name])
+        if name == "--config":
+            parser.set_defaults(config=default_config())
 
 
 Run = Callable[[argparse.Namespace], int | None]

@@ -5,11 +5,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mlgo.base.config import read_settings
+from mlgo.base.config import default_config, read_settings
 from mlgo.base.files import write_text
 from mlgo.base.registry import PROBLEMS
 from mlgo.cli.configure import PRESETS
-from mlgo.cli.program import DEFAULT_CONFIG, add_command, add_options, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 
@@ -118,10 +118,8 @@ def run(args: argparse.Namespace) -> int:
     mlgo report cse                                      choices among candidates, of task jit-cse
     """
     if args.page is None:
-        args.page = "overview"
-        if DEFAULT_CONFIG.exists():
-            settings = read_settings(DEFAULT_CONFIG, *filter(None, [args.preset]))
-            args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
+        settings = read_settings(default_config(), *filter(None, [args.preset]))
+        args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
     for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "into"):

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, Row, RowView, read_provenance, read_table
-from mlgo.base.config import judged_split, read_settings
+from mlgo.base.config import default_config, judged_split, read_settings
 from mlgo.base.files import read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
-from mlgo.compare.inference import DEFAULT, Bootstrap, Tally
+from mlgo.compare.inference import Bootstrap, Tally
 from mlgo.compare.programs import find_programs, read_programs
 from mlgo.objects import measures
 from mlgo.report.metrics import PARTS, prefix_of
@@ -20,7 +20,6 @@ from mlgo.report.pages import PLAIN, Column, RenderedPage, Style, Table, gain_co
 
 _DEFAULT_LEVEL = "-Oz"
 _EXECUTED = "executed"
-_CONFIG = Path("config/config.yaml")
 _PARTS = {"all": "{split} projects", **{name: f"their {title} modules" for name, title in LANGUAGE_TITLES.items()}}
 _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_time.html"}
 
@@ -113,10 +112,8 @@ def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> Headlin
 
 
 def bootstrap_of(preset: Path | None) -> Bootstrap:
-    """How intervals are made: as the configuration says, if there is one here."""
-    if not _CONFIG.exists():
-        return DEFAULT
-    return Bootstrap.of(read_settings(_CONFIG, *filter(None, [preset])))
+    """How intervals are made: as the configuration says."""
+    return Bootstrap.of(read_settings(default_config(), *filter(None, [preset])))
 
 
 def level_of(data: Path) -> str:

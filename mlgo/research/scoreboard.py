@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
-from mlgo.base.config import Settings, load_config, read_settings
+from mlgo.base.config import Settings, default_config, load_config, read_settings
 from mlgo.base.files import read_array, read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
@@ -149,12 +149,9 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
     )
 
 
-_CONFIG = Path("config/config.yaml")
-
-
 def show(args: argparse.Namespace) -> pages.RenderedPage:
     """The table; as a page with the commands that train each row."""
-    settings = read_settings(_CONFIG, args.preset)
+    settings = read_settings(default_config(), args.preset)
     problem = PROBLEMS.get(settings.value("task"))
     entries = read_scoreboard(args.data, settings, args.split, args.measure)
     table = _table(entries)
@@ -191,7 +188,7 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
 
 def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Path, kind: Kind) -> None:
     """Make sure that the page's commands would train these policies."""
-    config = load_config(_CONFIG, preset).model_dump(mode="json")
+    config = load_config(default_config(), preset).model_dump(mode="json")
     for one in entries:
         for policy in one.policies:
             known = read_record(policies / policy / "policy.json")["provenance"]

@@ -5,7 +5,9 @@ import json
 import pytest
 import yaml
 
-from mlgo.base.config import load_config
+from mlgo.base.config import OF_CHECKOUT, default_config, load_config
+from mlgo.errors import ConfigError
+from tests.cli.conftest import run_here
 from tests.conftest import REPOSITORY
 
 PATH = REPOSITORY / "config" / "config.yaml"
@@ -67,3 +69,16 @@ def test_what_is_shown_is_the_checked_configuration(prints):
 def test_the_committed_schema_is_up_to_date(prints, tmp_path):
     prints("config", "schema", "--output", tmp_path / "schema.json")
     assert (tmp_path / "schema.json").read_bytes() == SCHEMA.read_bytes()
+
+
+def test_any_folder_has_the_configuration_of_the_package(tmp_path, monkeypatch, clone, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert default_config().samefile(PATH)  # a wheel has it as package data
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/config.yaml").write_text("database: of somebody else\n")
+    run_here("config", "show", "--json")
+    assert json.loads(capsys.readouterr().out) == load_config(PATH).model_dump(mode="json")
+    with pytest.raises(ConfigError, match="run this in a checkout"):
+        run_here("config", "use", "tiny", "--config", tmp_path / "config.yaml")
+    monkeypatch.chdir(clone)
+    assert default_config() == OF_CHECKOUT
