@@ -9,7 +9,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import SuperPmiConfig, parse_section
-from mlgo.envs.episode import HostingEnv
+from mlgo.envs.episode import HostingEnv, Info, Observation
 from mlgo.envs.picture import draw_episode
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.jit.cache import CachedCompiler
@@ -66,8 +66,7 @@ class ChoiceEndGain(ChoiceReward):
         return (gain if gain >= 0.0 else self.loss_weight * gain) + wasted
 
 
-Observation = dict[str, np.ndarray]
-Step = tuple[Observation, float, bool, bool, dict[str, Any]]
+Step = tuple[Observation, float, bool, bool, Info]
 
 INVALID_PENALTY = -0.05
 """Reward of an action that is not allowed, and of a compile that fails (leculver/jitml)."""
@@ -148,9 +147,7 @@ class ChoiceEnv(HostingEnv):
         """Names of what is seen of a candidate."""
         return self.observer.features
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Observation, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
         """Begin with ``options["unit"]``, or with a unit drawn from the environment's generator; nothing is chosen."""
         super().reset(seed=seed)
         name = (options or {}).get("unit")
@@ -185,7 +182,10 @@ class ChoiceEnv(HostingEnv):
         self._choice = choice = self._choice.choosing(int(action))
         outcome = self._compiler.outcome(self._unit, choice.chosen)
         if isinstance(outcome, Failed):
-            return self._failed(outcome)
+            self._dropped[self._unit] = outcome.kind
+            step = self._given(INVALID_PENALTY, truncated=True)
+            step[-1]["error"] = {"kind": outcome.kind, "message": outcome.message}
+            return step
         self._previous_score, self._choice = choice.latest.score, replace(choice, latest=outcome)
         reward = self.reward.of_choice(self._previous_score, outcome.score)
         self._lines.append(
@@ -225,12 +225,6 @@ class ChoiceEnv(HostingEnv):
         self._lines.append(f"stop: {score:g}")
         return self._given(reward, terminated=True)
 
-    def _failed(self, outcome: Failed) -> Step:
-        self._dropped[self._unit] = outcome.kind
-        step = self._given(INVALID_PENALTY, truncated=True)
-        step[-1]["error"] = {"kind": outcome.kind, "message": outcome.message}
-        return step
-
     def _given(self, reward: float, *, terminated: bool = False, truncated: bool = False, valid: bool = True) -> Step:
         assert self._choice is not None
         latest = self._choice.latest
@@ -250,7 +244,7 @@ class ChoiceEnv(HostingEnv):
             return {name: np.zeros(space.shape, np.float32) for name, space in self.observation_space.items()}  # type: ignore[attr-defined]
         return {"candidates": self.observer.candidates(self._choice), "unit": self._choice.record()}
 
-    def _info(self, *, valid: bool) -> dict[str, Any]:
+    def _info(self, *, valid: bool) -> Info:
         assert self._choice is not None
         return {
             "unit": self._unit,

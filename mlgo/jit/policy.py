@@ -117,7 +117,8 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
     choice = Choice(none, none)
     while policy.observer.can_go_on(choice):
         action = decide(choice)
-        inputs.append(_seen(policy, choice))
+        allowed = policy.observer.allowed(choice).astype(np.float32)
+        inputs.append(np.concatenate([policy.observer.columns_of(choice), allowed[:, None]], axis=1))
         actions.append(action)
         if action == stop:
             break
@@ -132,11 +133,6 @@ def play(compiler: ChoiceCompiler, policy: ChoicePolicy, unit: str, decide: Deci
 def _episode(policy: ChoicePolicy, inputs: list[np.ndarray], actions: list[int], outcome: Outcome) -> ChoiceEpisode:
     shape = (-1, policy.observer.max_candidates + 1, policy.observer.num_inputs + 1)
     return ChoiceEpisode(np.array(inputs, np.float32).reshape(shape), np.array(actions, np.int64), outcome)
-
-
-def _seen(policy: ChoicePolicy, choice: Choice) -> np.ndarray:
-    allowed = policy.observer.allowed(choice).astype(np.float32)
-    return np.concatenate([policy.observer.columns_of(choice), allowed[:, None]], axis=1)
 
 
 def greedy(compiler: ChoiceCompiler, unit: str, policy: ChoicePolicy, weights: np.ndarray) -> list[Outcome]:

@@ -38,29 +38,16 @@ class FeatureColumn:
 
 _WEIGHT_CAP = 3_269_016
 
+_FLAGS = (VIABLE, "live_across_call", "const", "shared_const", "make_cse", "has_call", "containable")
+_CAPS = {
+    **{"cost_ex": 80, "cost_sz": 54, "use_count": 567, "def_count": 189, "distinct_locals": 5, "local_occurrences": 6},
+    **{"bb_count": 1000, "block_spread": 1000, "enreg_count": 734},
+}
 JIT_COLUMNS = {
-    column.name: column
-    for column in (
-        FeatureColumn("type", "category", 7),  # other, int, long, float, double, struct, SIMD
-        FeatureColumn(VIABLE, "flag"),
-        FeatureColumn("live_across_call", "flag"),
-        FeatureColumn("const", "flag"),
-        FeatureColumn("shared_const", "flag"),
-        FeatureColumn("make_cse", "flag"),
-        FeatureColumn("has_call", "flag"),
-        FeatureColumn("containable", "flag"),
-        FeatureColumn("cost_ex", "count", 80),
-        FeatureColumn("cost_sz", "count", 54),
-        FeatureColumn("use_count", "count", 567),
-        FeatureColumn("def_count", "count", 189),
-        FeatureColumn("use_wt_cnt", "weight", _WEIGHT_CAP),
-        FeatureColumn("def_wt_cnt", "weight", _WEIGHT_CAP),
-        FeatureColumn("distinct_locals", "count", 5),
-        FeatureColumn("local_occurrences", "count", 6),
-        FeatureColumn("bb_count", "count", 1000),
-        FeatureColumn("block_spread", "count", 1000),
-        FeatureColumn("enreg_count", "count", 734),
-    )
+    "type": FeatureColumn("type", "category", 7),  # other, int, long, float, double, struct, SIMD
+    **{name: FeatureColumn(name, "flag") for name in _FLAGS},
+    **{name: FeatureColumn(name, "count", cap) for name, cap in _CAPS.items()},
+    **{name: FeatureColumn(name, "weight", _WEIGHT_CAP) for name in ("use_wt_cnt", "def_wt_cnt")},
 }
 """By the names that the JIT prints."""
 

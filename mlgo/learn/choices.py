@@ -40,6 +40,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     """Baseline, labels and compiler of a task that chooses among candidates."""
 
     kind = "choices"
+    save_policy, _load = staticmethod(save_choice_policy), staticmethod(load_choice_policy)
     pool: ChoicePool
 
     @cached_property
@@ -93,9 +94,6 @@ class ChoiceContext(TrainContext[EligibleUnit]):
     def _labels(self) -> Path:
         return self.order.home / "labels/labels.parquet"
 
-    def _load(self, folder: Path) -> ChoicePolicy:
-        return load_choice_policy(folder)
-
     def _provenance(self, sections: Mapping[str, Any], hashes: Mapping[str, Any]) -> dict[str, Any]:
         started = {"start_sha256": file_sha256(self.order.start / "weights.npy")} if self.order.start else {}
         return provenance(
@@ -107,9 +105,6 @@ class ChoiceContext(TrainContext[EligibleUnit]):
             baseline_sha256=file_sha256(self.baseline / "compiles.parquet"),
             **hashes,
         )
-
-    def save_policy(self, policy: ChoicePolicy, folder: Path) -> None:
-        save_choice_policy(policy, folder)
 
     def open_pool(self) -> ChoicePool:
         """Workers that compile; they know what earlier runs have found out."""

@@ -138,8 +138,9 @@ class TrainContext(ABC, Generic[Instance]):
     def demonstrations(self, split: str, config: BCConfig) -> Any:
         """What to imitate in a split, as the cloning of the policies' kind takes it."""
 
+    @staticmethod
     @abstractmethod
-    def save_policy(self, policy: Any, folder: Path) -> None:
+    def save_policy(policy: Any, folder: Path) -> None:
         """Write a policy."""
 
     @abstractmethod

@@ -41,6 +41,7 @@ class ModuleContext(TrainContext[ScoredModule]):
     """Corpus and baseline of a task of LLVM's, its compiler, and the policy to go on from."""
 
     kind = "modules"
+    save_policy = staticmethod(save_policy)
     host: CompileHost
     bitcode: Mapping[str, Path]
 
@@ -160,9 +161,6 @@ class ModuleContext(TrainContext[ScoredModule]):
             scores_sha256=file_sha256(self.baseline / "scores.parquet"),
             corpus_sha256=file_sha256(self.corpus / "modules.parquet"),
         )
-
-    def save_policy(self, policy: Policy, folder: Path) -> None:
-        save_policy(policy, folder)
 
     def write(self, trained: Trained) -> None:
         super().write(trained)

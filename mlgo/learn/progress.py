@@ -4,7 +4,7 @@ import csv
 import io
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,12 +20,16 @@ from mlgo.errors import ArtifactError
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     """Write records as CSV: columns in the order of their first appearance, gaps empty, truth values as 0 and 1."""
     columns = list(dict.fromkeys(name for record in history for name in record))
+    rows = [[record.get(name) for name in columns] for record in history]
+    write_text(path, csv_text(columns, ([int(one) if isinstance(one, bool) else one for one in row] for row in rows)))
+
+
+def csv_text(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV; None becomes an empty field."""
     buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, restval="", lineterminator="\n")
-    writer.writeheader()
-    for record in history:
-        writer.writerow({name: int(value) if isinstance(value, bool) else value for name, value in record.items()})
-    write_text(path, buffer.getvalue())
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([header, *records])
+    return buffer.getvalue()
 
 
 class TrainingProgress(Closing):

@@ -16,10 +16,10 @@ from mlgo.compare.trainings import Curve
 from mlgo.compare.units import BEST, HEURISTIC, NONE, OK, num_failed, sorted_ratios, unit_counts, unit_record
 from mlgo.errors import ArtifactError
 from mlgo.jit import JIT_CSE, MEASURE
+from mlgo.learn.progress import csv_text
 from mlgo.report import pages
 from mlgo.report.figures import Series, Values, central_range, chart, style_of, to_html
 from mlgo.report.inputs import Facts
-from mlgo.report.metrics import write_csv
 from mlgo.report.training import losses, rewards
 
 _DIGITS = 6
@@ -79,7 +79,7 @@ def choice_ratios_csv(measured: ScoreMatrix) -> str:
         for split in measured.splits
         for score, size, unit in zip(*sorted_ratios(measured, one.name, split), strict=True)
     ]
-    return write_csv(["contender", "split", "unit", "score_ratio", "size_ratio"], records)
+    return csv_text(["contender", "split", "unit", "score_ratio", "size_ratio"], records)
 
 
 def render_choices(

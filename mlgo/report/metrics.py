@@ -1,10 +1,7 @@
 """Numbers for DVC: nested metrics and the data of its plots."""
 
-import csv
-import io
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGES
@@ -13,6 +10,7 @@ from mlgo.compare.inference import Comparison, Figures, gain_keys, percent, tall
 from mlgo.compare.modules import ratios
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
 from mlgo.compare.trainings import Curve
+from mlgo.learn.progress import csv_text
 
 PARTS: dict[str, str] = {ALL: "", **{name: f" {name}" for name in LANGUAGES}}
 """Parts of a split, with what ``comparisons.json`` adds to the name of a policy."""
@@ -150,7 +148,7 @@ def projects_csv(rows: Iterable[ComparisonRow], measure: str) -> str:
         for row in rows
         if (one := row.by(measure))
     ]
-    return write_csv(["policy", "split", "project", "gain_percent", "smaller", "equal", "larger"], records)
+    return csv_text(["policy", "split", "project", "gain_percent", "smaller", "equal", "larger"], records)
 
 
 def learning_csv(curves: Iterable[Curve]) -> str:
@@ -160,7 +158,7 @@ def learning_csv(curves: Iterable[Curve]) -> str:
         for curve in curves
         for step, reward in zip(*curve.points(curve.step, "validation_reward"), strict=True)
     ]
-    return write_csv(["policy", "generation", "validation_reward"], records)
+    return csv_text(["policy", "generation", "validation_reward"], records)
 
 
 def ratios_csv(measured: ScoreMatrix, measure: str) -> str:
@@ -171,16 +169,7 @@ def ratios_csv(measured: ScoreMatrix, measure: str) -> str:
         for split in measured.splits
         for item, ratio in ratios(measured, name, split, measure)
     ]
-    return write_csv(["policy", "split", "module", "ratio"], records)
-
-
-def write_csv(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV; None becomes an empty field."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(records)
-    return buffer.getvalue()
+    return csv_text(["policy", "split", "module", "ratio"], records)
 
 
 def _of_modules(one: Comparison, measure: str) -> Figures:
