@@ -35,8 +35,7 @@ _PLACED = re.compile(
     r"-*(no-)?whole-archive|-*(push|pop)-state|-*(start|end)-lib|-B(static|dynamic)|-d[ny]|-*format\b.*"
 )
 """Options that are about the files behind them. Files are moved to one place here."""
-_CODE = ("-fPIC", "-ffunction-sections", "-fdata-sections")
-"""We cannot know which links are position-dependent, so we use -fPIC; it is free for internal symbols."""
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")
 
 _MOST_SAID = 1 << 24
 """Bytes of what a compiler says; of each name in a version script a linker says that the stand-in has it not."""
@@ -176,7 +175,9 @@ class _LinkSteps:
         """Questions, the file linked under advice, and the one without."""
         merged, path, plain = (self._folder / name for name in ("merged.bc", "advised.o", "plain.o"))
         take_merged(self._lld("merged", self._wanted.inputs, MERGING), merged)
-        merged.write_bytes(with_options(merged.read_bytes(), _CODE))
+        merged.write_bytes(
+            with_options(merged.read_bytes(), [_relocation_model(self._before + self._after), *_SECTIONS])
+        )
         task, settings = get_task(policy.task), self._settings
         asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
         advised = self._with_object(path)
@@ -213,6 +214,15 @@ class _LinkSteps:
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
         return run.stderr
+
+
+def _relocation_model(words: Sequence[str]) -> str:
+    """How code is compiled for a link by these words of lld: code for a fixed address is smaller."""
+    names = [word.lstrip("-") for word in words if word.startswith("-")]
+    if not {"shared", "Bshareable", "r", "relocatable"}.isdisjoint(names):
+        return "-fPIC"
+    pie = [name for name in names if re.fullmatch("(no-)?(pie|pic-executable)", name)]
+    return "-fPIE" if pie and not pie[-1].startswith("no-") else "-fno-pic"
 
 
 def _kind(path: Path) -> str:

@@ -112,6 +112,20 @@ def test_a_version_script_of_many_names(build, num_names):
     assert exported(build, "libbig.so") == set(names)
 
 
+@pytest.mark.parametrize(("options", "is_fixed"), [([], True), (["-pie"], False), (["-shared"], False)])
+def test_code_is_compiled_for_the_place_that_its_link_gives_it(build, options, is_fixed):
+    """Only at a fixed address is a table of addresses constant; else the loader writes it."""
+    build.write("main.c", """
+        static const char *const names[] = {"one", "two", "three"};
+        int main(int n, char **a) { return names[n][0] != 't'; }
+        """)  # fmt: skip
+    assert build.cc("-Oz", "-fPIC", "-c", "main.c", options=["--whole"]).returncode == 0
+    assert build.cc("main.o", *options, "-o", "program", options=["--whole"]).returncode == 0
+    assert build.log[0]["outcome"] == "advised"
+    assert (b".data.rel.ro\0" in (build.folder / "program").read_bytes()) == (not is_fixed)
+    assert "-shared" in options or build.run("./program").returncode == 0
+
+
 @pytest.mark.slow
 def test_the_guard_keeps_the_smaller(build):
     """A policy that inlines all copies a large function to each of its calls, which the heuristic does not."""
