@@ -117,7 +117,7 @@ def test_code_is_compiled_for_the_place_that_its_link_gives_it(build, options, i
     """Only at a fixed address is a table of addresses constant; else the loader writes it."""
     build.write("main.c", """
         static const char *const names[] = {"one", "two", "three"};
-        int main(int n, char **a) { return names[n][0] != 't'; }
+        int main(int n, char **a) { const char *const *volatile table = names; return table[n][0] != 't'; }
         """)  # fmt: skip
     assert build.cc("-Oz", "-fPIC", "-c", "main.c", options=["--whole"]).returncode == 0
     assert build.cc("main.o", *options, "-o", "program", options=["--whole"]).returncode == 0
