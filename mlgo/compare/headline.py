@@ -62,7 +62,7 @@ class HeadlineRow:
 _SIZE = measures.DEFAULT.name
 _LINES: Sequence[tuple[str, str, Callable[[Comparison, Contender], HeadlineRow]]] = (
     (PROGRAMS, "total", partial(HeadlineRow, "what ships, in total", claimed=True)),
-    (PROGRAMS, "total", partial(HeadlineRow, "what ships, geometric mean of projects", kind="geomean", brief=True)),
+    (PROGRAMS, "total", partial(HeadlineRow, "what ships, geometric mean of projects", kind="geomean")),
     (PROGRAMS, "total", partial(HeadlineRow, "what ships, median project", kind="median")),
     *(
         (f"{PROGRAMS} {language}", "total", partial(HeadlineRow, f"{title} programs, in total", claimed=True))
@@ -70,7 +70,7 @@ _LINES: Sequence[tuple[str, str, Callable[[Comparison, Contender], HeadlineRow]]
     ),
     (GUARDED, "total", partial(HeadlineRow, f"what ships with a guard, {GUARDED} for each program", brief=True)),
     (BEST_LEVEL, "total", partial(HeadlineRow, f"against the {BEST_LEVEL} for each program", claimed=True)),
-    (PROGRAMS, "folded", partial(HeadlineRow, "what ships, identical code folded")),
+    (PROGRAMS, "folded", partial(HeadlineRow, "what ships, identical code folded", brief=True)),
     (PROGRAMS, "compressed", partial(HeadlineRow, "what ships, compressed by zstd", brief=True)),
     (PROGRAMS, "text", partial(HeadlineRow, "what ships, text alone")),
     (PROGRAMS, "read_only", partial(HeadlineRow, "what ships, constants alone")),

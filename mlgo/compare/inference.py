@@ -119,6 +119,7 @@ class Comparison:
         best_sum: sum of the best known scores; None where they are not known.
         mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
         total: ``1 - policy_sum / baseline_sum``.
+        total_bca: the same gain, with the BCa interval of the same resamples, see `bca_shift`.
         geomean: ``1 - exp(mean)`` of the log ratios of the projects' sums, over projects and seeds.
         median: ``1 - exp(median)`` over the projects, of the means over the seeds.
         total_share: ``(baseline - policy) / (baseline - best)`` of the sums over the items with a best known score;
@@ -143,6 +144,7 @@ class Comparison:
     best_sum: float | None
     mean_change: float | None
     total: Gain
+    total_bca: Gain
     geomean: Gain
     median: Gain
     total_share: float | None
@@ -244,7 +246,7 @@ def compare_scores(
     after, before = by_project(policies, number), by_project(baseline[None], number)[0]
     of_projects = np.round(log_ratios(after, before).mean(axis=0), _DIGITS)
     of_items = np.round(log_ratios(policies, baseline).mean(axis=0), _DIGITS)
-    total, geomean, median = gains(after, before, bootstrap)
+    total, geomean, median, total_bca = gains(after, before, bootstrap)
     tested = bool(bootstrap.resamples) and len(before) > 0
     p = sign_flip_test(of_projects, bootstrap) if tested else None
     total_share, geomean_share = _shares(policies, baseline, number, best[usable]) if best is not None else (None, None)
@@ -262,6 +264,7 @@ def compare_scores(
         best_sum=None if best is None else math.fsum(best[usable][np.isfinite(best[usable])]),
         mean_change=float(np.mean(_ratios(policies, baseline) - 1.0)) if len(baseline) else None,
         total=total,
+        total_bca=total_bca,
         geomean=geomean,
         median=median,
         total_share=total_share,
@@ -335,20 +338,38 @@ def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
     return (1 + count) / (1 + bootstrap.resamples)
 
 
-def interval(drawn: np.ndarray, confidence: float, num_projects: int) -> tuple[np.ndarray, np.ndarray]:
+def interval(
+    drawn: np.ndarray, confidence: float, num_projects: int, bias: float = 0.0, acceleration: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Both ends, float64 [...], of the expanded percentile interval of resamples, float64 [..., num_resamples].
 
     Percentiles of resamples of few projects lie too close together: a resample spreads by ``(n - 1) / n`` of the
     variance, and that variance is itself an estimate. So the tail ``Phi(-sqrt(n / (n - 1)) * t)`` takes the place of
     2.5 %, with the quantile t of Student's distribution of n - 1 degrees of freedom (Hesterberg, "What Teachers Should
-    Know About the Bootstrap", The American Statistician 69, 2015).
+    Know About the Bootstrap", The American Statistician 69, 2015). With `bca_shift` it is the BCa interval.
     """
     from scipy.special import ndtr, stdtrit
 
-    quantile = stdtrit(num_projects - 1, 0.5 + confidence / 2.0)
-    tail = 100.0 * ndtr(-math.sqrt(num_projects / (num_projects - 1)) * quantile)
-    low, high = np.percentile(drawn, [tail, 100.0 - tail], axis=-1)
+    quantile = math.sqrt(num_projects / (num_projects - 1)) * stdtrit(num_projects - 1, 0.5 + confidence / 2.0)
+    lower, upper = (bias + end / (1.0 - acceleration * end) for end in (bias - quantile, bias + quantile))
+    low, high = np.percentile(drawn, [100.0 * ndtr(lower), 100.0 - 100.0 * ndtr(-upper)], axis=-1)
     return low, high
+
+
+def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
+    """Bias and acceleration of resamples (Efron, "Better Bootstrap Confidence Intervals", 1987).
+
+    Args:
+        drawn: float64 [num_resamples], gains of resamples.
+        left_out: float64 [num_projects], the gain without each project.
+    """
+    from scipy.special import ndtri
+
+    influence = left_out.mean() - left_out
+    spread = float((influence**2).sum()) ** 1.5
+    below = (np.mean(drawn < point) + np.mean(drawn <= point)) / 2.0
+    bias = ndtri(np.clip(below, 0.5 / len(drawn), 1.0 - 0.5 / len(drawn)))
+    return float(bias), float((influence**3).sum()) / (6.0 * spread) if spread else 0.0
 
 
 def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:
@@ -371,7 +392,9 @@ def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np
 
 
 def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap, less: np.ndarray | None = None) -> list[Gain]:
-    """Total, geometric mean and median with their intervals, whose ends lie on their own sides of the gain.
+    """Total, geometric mean and median with their intervals, and the total with that of BCa.
+
+    Ends lie on their own sides of the gain.
 
     Args:
         after: float64 [num_seeds, num_projects], scores.
@@ -380,14 +403,18 @@ def gains(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap, less: np.
             the same projects and the same seeds of both.
     """
     if not len(before):
-        return [Gain()] * 3
+        return [Gain()] * 4
     sides = [after] if less is None else [after, less]
     means = [(one.mean(axis=0)[None], log_ratios(one, before).mean(axis=0)[None]) for one in sides]
     points = reduce(np.subtract, [_points(mean, before[None], logs)[:, 0] for mean, logs in means]).tolist()
+    points += points[:1]
     if not bootstrap.resamples or len(before) < 2:
         return [Gain(point) for point in points]
     drawn = reduce(np.subtract, [resampled(one, before, bootstrap) for one in sides])
+    left_out = reduce(np.subtract, [1.0 - _ratios(one.sum() - one, before.sum() - before) for (one,), _ in means])
     ends = np.transpose(interval(drawn, bootstrap.confidence, len(before))).tolist()
+    shift = bca_shift(drawn[0], points[0], left_out)
+    ends.append(list(map(float, interval(drawn[0], bootstrap.confidence, len(before), *shift))))
     return [Gain(point, min(low, point), max(high, point)) for point, (low, high) in zip(points, ends, strict=True)]
 
 

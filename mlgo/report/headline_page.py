@@ -101,7 +101,8 @@ def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> Headlin
     rows, totals = [*truth.answers, *truth.references], sorted(truth.by_seed.values())
     several = len(totals) > 1
     notes = [
-        f"Positive is smaller or fewer. Intervals resample projects{' and seeds' if several else ''}.",
+        f"Positive is smaller or fewer. Intervals resample projects{' and seeds' if several else ''}. How often these "
+        "and BCa's hold the truth: docs/statistics.md.",
         "Verdicts are about the geometric mean of projects, corrected for all that stand here (Holm).",
         f"Seeds: {len(totals)} from {PLAIN.gain(totals[0])} to {PLAIN.gain(totals[-1])}."
         if several
@@ -130,9 +131,7 @@ def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
     projects, interval = _number(one.num_projects, "project", style), "no interval"
     if one.total.low is not None:
         interval = f"{100.0 * (1.0 - one.level):g} % interval {style.ends(one.total)}"
-    verdict = f"Verdict by project: {one.verdict}"
-    if one.verdict == "no verdict":
-        verdict = one.finding[0].upper() + one.finding[1:]
+    verdict = f"Geometric mean of projects: {style.gain(one.geomean)}; {one.finding}"
     worst = ""
     if one.worst_item is not None:
         what = "the worst is" if one.worst_item.share > 0 else "the one that gains least is"
@@ -175,9 +174,11 @@ def _of(row: HeadlineRow, style: Style) -> str:
 _COLUMNS = [
     text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}"),
     gain_column("gain", lambda row: row.gain),
+    Column("by BCa", lambda row, style: style.ends(row.comparison.total_bca) if row.kind == "total" else ""),
     Column("of", _of, left=True),
     Column("less / more / equal", lambda row, style: style.tally(row.comparison.items)),
-    text_column("verdict", lambda row: row.comparison.finding if row.claimed else ""),
+    Column("geometric mean of projects", lambda row, style: style.gain(row.comparison.geomean) if row.claimed else ""),
+    text_column("its verdict", lambda row: row.comparison.finding if row.claimed else ""),
 ]
 
 

@@ -194,7 +194,7 @@ def test_tails_of_the_expanded_percentile_interval():
 
 
 def test_against_the_bootstrap_of_scipy():
-    """SciPy's percentile interval of the same statistics, at the coverage whose percentiles ours takes."""
+    """SciPy's percentile interval of the same statistics, at the coverage whose percentiles ours takes; and its BCa."""
     rng = np.random.default_rng(1)
     num = 24
     baseline = np.round(np.exp(rng.normal(10, 1, num)))
@@ -206,11 +206,12 @@ def test_against_the_bootstrap_of_scipy():
         "geomean": lambda p, b, axis: 1 - np.exp(np.log(p / b).mean(axis=axis)),
         "median": lambda p, b, axis: 1 - np.exp(np.median(np.log(p / b), axis=axis)),
     }
-    for name, statistic in statistics.items():
+    percentile = {name: (name, "percentile") for name in statistics}
+    for name, (figure, method) in {**percentile, "total_bca": ("total", "BCa")}.items():
         expected = stats.bootstrap(
-            *((policy, baseline), statistic),
+            *((policy, baseline), statistics[figure]),
             **{"paired": True, "vectorized": True, "n_resamples": 40_000, "confidence_level": 1 - 2 * tail},
-            **{"method": "percentile", "rng": np.random.default_rng(2)},
+            **{"method": method, "rng": np.random.default_rng(2)},
         ).confidence_interval
         mine = getattr(found, name)
         assert (mine.low, mine.high) == pytest.approx((expected.low, expected.high), abs=6e-4), name

@@ -224,7 +224,7 @@ def test_the_page_begins_with_what_ships(plain):
     words = re.sub(r"<.*?>", "", page[page.index('class="verdict"') :]).replace("\N{NO-BREAK SPACE}", " ")
     said = " ".join(words.partition(">")[2].split())
     assert said.startswith("What ships is 1.89 % smaller in total under es-s0 than under -Oz (95 % interval +1.8")
-    assert "over 2 projects). No verdict: 2 projects, six are needed. Of 2 programs, 2 are smaller and 0 larger" in said
+    assert "; no verdict: 2 projects, six are needed. Of 2 programs, 2 are smaller and 0 larger" in said
     places = [page.index(one) for one in ('class="verdict"', 'class="cards"', 'id="ships"', 'id="gains"')]
     assert places == sorted(places)
     told = comparisons(root)["truth"]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from mlgo.base.files import read_record
+from mlgo.compare import inference
+from mlgo.compare.inference import Bootstrap
 from tests.conftest import REPOSITORY
 from tests.report.test_make_report import made, spread
 
@@ -47,6 +49,10 @@ def check(data: Path, learner: str, name: str, evaluate: dict[str, Any]) -> dict
     counts = [figures[f"text_projects{part}"] for part in ("", "_smaller", "_larger")]
     assert counts == [mine["n"], mine["smaller"], mine["larger"]]
     assert report["shipped"]["test"][name]["total_gain_percent"] == pytest.approx(100 * mine["shipped_total"], abs=1e-4)
+    bootstrap = Bootstrap(evaluate["resamples"], evaluate["confidence"], 0)
+    bca = inference.gains(mine["after"], mine["before"], bootstrap)[3]
+    ends = min(mine["bca_low"], mine["total"]), max(mine["bca_high"], mine["total"])
+    assert (bca.low, bca.high) == pytest.approx(ends)
     return mine
 
 
