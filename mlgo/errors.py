@@ -175,3 +175,8 @@ class ProtocolError(ChannelError):
 
 class ReplayMismatch(MlgoError):
     """A compile contradicts what an earlier one with the same key and answers has shown."""
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error says, to be part of a message: on one line, which is not long."""
+    return " ".join(str(error).split())[:200]

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import functools
 import hashlib
 import io
 import json
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.errors import ArtifactError
+from mlgo.errors import ArtifactError, in_one_line
 
 MAX_TEXT_BYTES = 1 << 26
 """Bytes of text from outside that are read into memory at once."""
@@ -88,8 +89,7 @@ def readable(path: Path, kind: str, *damages: type[Exception]) -> Iterator[None]
     except FileNotFoundError as error:
         raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
     except damages as error:
-        reason = " ".join(str(error).split())[:200]
-        raise ArtifactError(f"{path} is not {kind} ({reason}); delete it and run its stage") from error
+        raise ArtifactError(f"{path} is not {kind} ({in_one_line(error)}); delete it and run its stage") from error
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -393,6 +393,7 @@ def content_sha256(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()
 
 
+@functools.cache
 def source_hash() -> str:
     """Hash of this package's own source, for what must not outlive a change of the code."""
     root = Path(__file__).parents[1]

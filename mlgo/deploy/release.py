@@ -33,7 +33,7 @@ from mlgo.base.files import (
 from mlgo.base.names import PolicyName
 from mlgo.base.packages import TarHeader, bounded
 from mlgo.deploy import installed
-from mlgo.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.errors import ArtifactError, ConfigError, PolicyError, in_one_line
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
@@ -224,7 +224,7 @@ def read_archive(path: Path) -> dict[str, bytes]:
                     for member in bounded(archive, _MAX_BYTES, _MAX_FILES):
                         _add(found, member.name, member.size, archive.extractfile(member) if member.isreg() else None)
     except Exception as error:  # of damaged bytes these modules raise what they like, there is no list
-        reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+        reason = getattr(error, "strerror", None) or in_one_line(error)
         raise ArtifactError(f"cannot read {path}: {reason}; publish it again") from error
     if not found:
         raise ArtifactError(f"{path} holds no file; publish it again")

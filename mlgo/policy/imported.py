@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.types import TensorSpec
-from mlgo.errors import ArtifactError, ConfigError, PolicyError
+from mlgo.errors import ArtifactError, ConfigError, PolicyError, in_one_line
 from mlgo.host.actions import ActionSpace, Observation, answer_dtype, check_features
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
@@ -40,8 +40,7 @@ class Graph:
             self._interpreter.allocate_tensors()
             signature = self._interpreter.get_signature_runner()
         except (ValueError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:200]
-            raise ArtifactError(f"this is no graph of TensorFlow Lite that can be asked ({reason})") from error
+            raise ArtifactError(f"no graph of TensorFlow Lite that can be asked ({in_one_line(error)})") from error
         found = signature.get_input_details(), signature.get_output_details()
         self._places = {name: one["index"] for part in found for name, one in part.items()}
         self.inputs, self.outputs = ({name: _spec(name, one) for name, one in part.items()} for part in found)

@@ -13,14 +13,13 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
-from mlgo.base.files import content_hash, file_sha256, place
+from mlgo.base.files import place, source_hash
 from mlgo.errors import WorkerError
 from mlgo.host.process import Child
 
@@ -238,7 +237,7 @@ def versions() -> dict[str, str]:
         "python": ".".join(map(str, sys.version_info[:2])),
         "numpy": np.__version__,
         "machine": platform.machine(),
-        "mlgo": _code_sha256()[:16],
+        "mlgo": source_hash(),
     }
 
 
@@ -249,12 +248,6 @@ def check_versions(here: dict[str, str], there: dict[str, str], node: str) -> No
         raise WorkerError(
             f"node {node} has {', '.join(different)}, so results could differ; install the same there, {LOCAL_INSTEAD}"
         )
-
-
-@cache
-def _code_sha256() -> str:
-    """Hash of all of mlgo's own code."""
-    return content_hash({str(path.relative_to(_PACKAGE)): file_sha256(path) for path in sorted(_PACKAGE.rglob("*.py"))})
 
 
 def first_line(error: BaseException) -> str:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, TypeVar
 
 from mlgo.base.config import ReplayConfig
 from mlgo.base.files import MAX_FILE_BYTES, content_hash, locked, open_input, read_json, write_json
-from mlgo.errors import ArtifactError, ProtocolError
+from mlgo.errors import ArtifactError, ProtocolError, in_one_line
 
 Key = TypeVar("Key")
 
@@ -155,9 +155,8 @@ class RecordFile(ABC):
             try:
                 self.take(payload if self._offset else payload[NONCE_BYTES:])
             except MALFORMED as error:
-                reason = " ".join(str(error).split())[:200]
                 self.forget()
-                raise ArtifactError(self._damage(begin + read, f" ({reason})")) from error
+                raise ArtifactError(self._damage(begin + read, f" ({in_one_line(error)})")) from error
             read = end
             self._offset = begin + read
         if read < len(data) and not self._is_cut_short(data[read:]):
@@ -240,9 +239,8 @@ def _read_key(path: Path, decode: Callable[[Any], Key | None]) -> Key | None:
             raise ValueError("it is not what its folder is named by")
         return decode(value)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        reason = " ".join(str(error).split())[:200]
         raise ArtifactError(
-            f"{path} is not the key of the files beside it ({reason}); delete it, a run makes it anew"
+            f"{path} is not the key of the files beside it ({in_one_line(error)}); delete it, a run makes it anew"
         ) from error
 
 
