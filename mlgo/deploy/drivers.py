@@ -163,8 +163,10 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: M
 
 def options_header() -> str:
     """Options of compilers by which a driver reads its command line, as C++."""
-    words = {"with_value": sorted(command_line.WITH_VALUE), "without_code": sorted(command_line.WITHOUT_CODE)}
-    return text_templates(_SOURCES).get_template("options.h.jinja").render(words)
+    lists = ("WITH_VALUE", "WITHOUT_CODE", "LINKER_WITH_VALUE")
+    words = {name.lower(): sorted(getattr(command_line, name)) for name in lists}
+    template = text_templates(_SOURCES).get_template("options.h.jinja")
+    return template.render(words, for_zig=command_line.ZIG_WORDS)
 
 
 def trained_settings(policy: Policy) -> CompileConfig:

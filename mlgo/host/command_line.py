@@ -99,7 +99,7 @@ _LINKER_OTHERS = words(
     retain-symbols-file rsp-quoting script shuffle-sections symbol-ordering-file sysroot target2 thinlto-cache-policy
     trace-symbol undefined-glob why-extract why-live y"""
 )
-_LINKER_WITH_VALUE = frozenset((*_LINKER_VALUES, *_LINKER_FILES, *_LINKER_OTHERS)).union(
+LINKER_WITH_VALUE = frozenset((*_LINKER_VALUES, *_LINKER_FILES, *_LINKER_OTHERS)).union(
     option.strip("-") for option in LINK_OPTIONS
 )
 """Options of linkers whose value is the next word or stands behind ``=``; long ones have one or two dashes."""
@@ -286,7 +286,7 @@ def by_option(command: Iterable[str]) -> Iterator[list[str]]:
 
 def linker_takes_value(word: str) -> bool:
     """Whether the word behind an option of a linker is its value."""
-    return word.startswith("-") and word.lstrip("-") in _LINKER_WITH_VALUE
+    return word.startswith("-") and word.lstrip("-") in LINKER_WITH_VALUE
 
 
 def check_options(arguments: Iterable[str]) -> list[str]:
@@ -337,3 +337,41 @@ def _to_linker(arguments: Iterable[str]) -> list[str]:
         else:
             found.append(word)
     return found
+
+
+_ARM_VERSIONS = words("7 8 8.1 8.2 8.3 8.4 8.5 8.6 8.7 8.8 8.9 9 9.1 9.2 9.3 9.4 9.5")
+ZIG_WORDS = {
+    "-march=native": "-mcpu=native",
+    "-march=corei7-avx": "-mcpu=sandybridge",
+    "-march=core-avx-i": "-mcpu=ivybridge",
+    "-march=core-avx2": "-mcpu=haswell",
+    **{f"-march=armv{one}-a": f"-mcpu=generic+v{one.replace('.', '_')}a" for one in _ARM_VERSIONS},
+    "-march=": "-mcpu=",
+    "-mcpu=cortex-": "-mcpu=cortex_",
+    "-mcpu=neoverse-": "-mcpu=neoverse_",
+    **dict.fromkeys(("-mtune=generic", "-mtune=native"), ""),
+    "-mtune=": "-Xclang -tune-cpu -Xclang ",
+    **dict.fromkeys(("-flto=auto", "-flto=jobserver"), "-flto"),
+    **dict.fromkeys(("-fno-pic", "-fno-PIC"), "-Xclang -mrelocation-model -Xclang static -Xclang -pic-level -Xclang 0"),
+}
+"""Beginnings of clang's options that zig's driver reads in another way or refuses, and what stands in their place; the
+first that fits counts. In a name of a machine behind ``-mcpu=`` zig has ``_`` for dashes."""
+
+
+def for_zig(arguments: Iterable[str]) -> list[str]:
+    """Options of a compile by clang for zig's driver; ``mlgo/deploy/driver/zig.h`` does the same."""
+    taken: list[str] = []
+    for word in without_passing_on(arguments):
+        begins = next(filter(word.startswith, ZIG_WORDS), "")
+        rest = word[len(begins) :].replace("-", "_") if begins == "-march=" else word[len(begins) :]
+        taken += (ZIG_WORDS[begins] + rest).split() if begins else [word]
+    return taken
+
+
+def without_passing_on(arguments: Iterable[str]) -> Iterator[str]:
+    """A compiler's words, those for its preprocessor (``-Wp,``) as words of its own."""
+    for word in arguments:
+        for part in word.split(",")[1:] if word.startswith("-Wp,") else (word,):
+            yield part
+            if word.startswith("-Wp,") and part in ("-MD", "-MMD"):  # whose file is the next part
+                yield "-MF"

@@ -10,7 +10,7 @@ from mlgo.base.files import write_bytes
 from mlgo.base.names import LANGUAGES
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
-from mlgo.host.command_line import SOURCE_LANGUAGES, check_options, language_words, source_word, words
+from mlgo.host.command_line import SOURCE_LANGUAGES, check_options, for_zig, language_words, source_word, words
 from mlgo.host.module_file import generation_flags
 from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.tasks.task import Task
@@ -60,6 +60,7 @@ class FrontEnd:
             ConfigError: an option may not pass.
         """
         options, named = check_options(arguments), [*language_words(source, language), source_word(source)]
+        options = for_zig(options) if self.toolchain.is_zig else options
         # zig's driver takes -Oz for -Os, so the level goes to clang's own front end as well.
         level = (self.settings.optimization, "-Xclang", self.settings.optimization)
         command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *options]

@@ -83,9 +83,12 @@ class Toolchain:
         return [*self.clang, f"--target={self.target}", "-Wno-override-module", "-fno-crash-diagnostics"]
 
     def driver(self, language: str) -> list[str]:
-        """The compiler itself, as a build starts it; ``language`` is ``c`` or ``c++``."""
+        """The compiler itself, as a build starts it; ``language`` is ``c`` or ``c++``.
+
+        By itself zig compiles for the very machine that it runs on, and clang for all of its kind; so does this one.
+        """
         if self.is_zig:
-            return [str(self.binary), "c++" if language == "c++" else "cc"]
+            return [str(self.binary), "c++" if language == "c++" else "cc", "-mcpu=baseline"]
         return [str(self.binary), *(["--driver-mode=g++"] if language == "c++" else [])]
 
     def front_end(self, language: str) -> list[str]:

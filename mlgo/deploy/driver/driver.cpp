@@ -10,6 +10,7 @@
 #include "process.h"
 #include "settings.h"
 #include "text.h"
+#include "zig.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -115,6 +116,8 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
     Words.add("-Xclang");
     Words.add("-Oz");
   }
+  if (settings::IsZig && !Asked.IsCommand)
+    forZig(Words, Given);
   Words.add(nullptr);
 }
 

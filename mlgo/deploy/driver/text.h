@@ -54,6 +54,7 @@ public:
     memmove(Items, Items + Count, Num * sizeof(T));
   }
   void clear() { Num = 0; }
+  void shrink(size_t Count) { Num = Count; }
   size_t size() const { return Num; }
   T *data() { return Items; }
   T &operator[](size_t Index) { return Items[Index]; }
