@@ -1,5 +1,8 @@
 """The tables of README.md are those that the kept results give."""
 
+import json
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
@@ -27,6 +30,17 @@ def test_the_table_of_the_readme_is_made_from_the_kept_looks_at_the_sealed_set(m
 def test_the_page_of_the_default_run_is_made_from_its_kept_results(monkeypatch):
     monkeypatch.chdir(REPOSITORY)
     assert kept("run").markdown == (KEPT / "run.md").read_text(), "run make readme"
+
+
+def test_what_the_pages_say_of_the_sealed_set_is_what_its_kept_tables_say():
+    command = [sys.executable, "scripts/sealed_readings.py", "--json"]
+    said = json.loads(subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
+    assert [round(100 * share) for share in said["known"].values()] == [69, 78, 3]  # README.md
+    assert len(said["seen"]) == 7  # docs/sealed.md, decision 39
+    assert set(said["nanobind"]) == {"pymeshfix", "ruckig", "soxr", "tetgen"}
+    gains = {of: one["total"]["value"] for of, one in said["gains"].items()}
+    assert round(100 * gains["without pycld2"], 2) == 2.29
+    assert said["gains"]["mainly C++ (config/sealed.yaml)"]["num_projects"] == 14
 
 
 def test_the_kept_results_are_small():
