@@ -18,6 +18,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -284,8 +285,8 @@ def _table(rows: list[dict[str, Any]]) -> Table:
             text_column("package", lambda row: row["name"]),
             text_column("left out", left_out),
             count_column("programs", lambda row: row.get(_CAPTURED, {}).get("programs")),
-            *(text_column(form, lambda row, form=form: size(row, form)) for form in _FORMS),
-            *(text_column(f"tests, {form}", lambda row, form=form: tests(row, form)) for form in _FORMS),
+            *(text_column(form, partial(size, form=form)) for form in _FORMS),
+            *(text_column(f"tests, {form}", partial(tests, form=form)) for form in _FORMS),
         ],
         rows,
     )

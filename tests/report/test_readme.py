@@ -32,6 +32,7 @@ def test_the_page_of_the_default_run_is_made_from_its_kept_results(monkeypatch):
     assert kept("run").markdown == (KEPT / "run.md").read_text(), "run make readme"
 
 
+@pytest.mark.slow
 def test_what_the_pages_say_of_the_sealed_set_is_what_its_kept_tables_say():
     command = [sys.executable, "scripts/sealed_readings.py", "--json"]
     said = json.loads(subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
