@@ -10,16 +10,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// What a word of a command line is.
+enum class Kind : char { Option, OfLink, Language, Output, Source, Header, Assembly, Input };
+
 struct Command {
+  List<const char *> Words;      // with those of response files in their place
+  List<Kind> Kinds;              // of each; a value is of its option's kind
   const char *Level = "-O0";     // the last of its options for optimization
   const char *Source = nullptr;  // the first of its sources
-  const char *Language = nullptr; // of that one, "c" or "c++"; IR and bitcode tell none
+  const char *Language = nullptr; // of all, "c" or "c++"; IR and bitcode tell none, and neither do several
   int NumSources = 0;            // C, C++, Objective-C, IR and bitcode; no assembly
   bool HasHeader = false;        // a header is compiled, for sources to come
-  bool ReadsInput = false;       // a source comes from the standard input
-  bool NamesFolders = false;     // its objects name the folder of zig's cache
+  const char *Output = nullptr;  // what its last -o says
+  int NumInputs = 0;             // sources, headers and assembly
+  bool ReadsInput = false;       // a source comes from the standard input, or a pipe
+  bool RecordsWords = false;     // what it writes names its own command line
+  bool NamesFolders = false;     // what it writes names the folder of zig's cache
   bool HasCode = true;           // it does not end before code is optimized
   bool MakesObject = false;      // it ends before linking, with an object
+  bool MakesText = false;        // the same with assembly or IR
 };
 
 namespace command {
@@ -31,7 +40,14 @@ inline const char *const IrSuffixes[] = {".ll", ".bc", nullptr};
 inline const char *const SourceLanguages[] = {"c",           "c++",           "cpp-output", "c++-cpp-output",
                                               "objective-c", "objective-c++", "ir",         nullptr};
 inline const char *const HeaderSuffixes[] = {".h", ".hh", ".hpp", ".hxx", ".H", ".h++", nullptr};
-inline const char *const Naming[] = {"--coverage", "-fprofile-arcs", "-ftest-coverage", "-gsplit-dwarf", nullptr};
+inline const char *const AssemblySuffixes[] = {".s", ".S", ".sx", ".asm", nullptr};
+inline const char *const AssemblyLanguages[] = {"assembler", "assembler-with-cpp", nullptr};
+inline const char *const Recording[] = {"-MJ", "-gen-cdb-fragment-path", "-v", "--verbose", "-frecord-command-line",
+                                        "-frecord-gcc-switches", "-grecord-command-line", "-grecord-gcc-switches",
+                                        nullptr};
+inline const char *const Naming[] = {"--coverage",   "-coverage",         "-fprofile-arcs",  "-ftest-coverage",
+                                     "-gsplit-dwarf", "-gsplit-dwarf=split", "-gsplit-dwarf=single", nullptr};
+inline const char *const OfLink[] = {"-l", "-L", "-u", "-z", "-T", "-e", "-s", "-rdynamic", "-Xlinker", nullptr};
 
 inline bool hasSuffix(const char *Path, const char *const *Suffixes) {
   const char *Dot = strrchr(Path, '.');
@@ -55,9 +71,9 @@ inline bool isHeaderLanguage(const char *Language) {
 // A command line names no more response files than this, however they name each other; the rest is the compiler's.
 static constexpr int MaxFiles = 256;
 
-// Words of a response file, which GNU tools quote as a shell does. A file that cannot be read has none, and neither has
-// a pipe or a device: those may not end, and what is read here would be missing to the compiler.
-inline void readWords(const char *Path, List<char *> &Words) {
+// Words of a response file, which GNU tools quote as a shell does. Returns whether it is a file that can be read: a pipe
+// or a device may not end, and what is read here would be missing to the compiler.
+inline bool readWords(const char *Path, List<char *> &Words) {
   const int Descriptor = open(Path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   struct stat Status;
   FILE *File = Descriptor >= 0 && fstat(Descriptor, &Status) == 0 && S_ISREG(Status.st_mode) ? fdopen(Descriptor, "rb")
@@ -65,7 +81,7 @@ inline void readWords(const char *Path, List<char *> &Words) {
   if (!File) {
     if (Descriptor >= 0)
       close(Descriptor);
-    return;
+    return false;
   }
   List<char> Word;
   bool InWord = false;
@@ -95,45 +111,112 @@ inline void readWords(const char *Path, List<char *> &Words) {
       break;
   }
   fclose(File);
+  return true;
 }
 
-inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found, const char *&Language, int &NumFiles,
-                 int Depth = 0) {
+// The words of a command line with those of response files in their place. Returns whether they are few enough.
+inline bool expand(char *const *Words, size_t NumWords, List<const char *> &Found, int &NumFiles, int Depth = 0) {
   for (size_t I = 0; I < NumWords; ++I) {
-    const char *Word = Words[I];
-    if (Word[0] == '@' && Word[1] && Depth < 8) {
-      if (++NumFiles > MaxFiles) { // files that name each other; the compiler refuses them
-        Found.HasCode = false;
-        return;
-      }
-      List<char *> Inner;
-      readWords(Word + 1, Inner);
-      read(Inner.data(), Inner.size(), IsCxx, Found, Language, NumFiles,
-           Depth + 1); // its words live on: the process is short
-    } else if (isSame(Word, "-")) {
-      Found.ReadsInput = true;
-    } else if (startsWith(Word, "-x")) {
-      Language = Word[2] ? Word + 2 : I + 1 < NumWords ? Words[++I] : nullptr;
+    const bool NamesFile = Words[I][0] == '@' && Words[I][1] && Depth < 8;
+    List<char *> Inner; // its words live on: the process is short
+    if (NamesFile && ++NumFiles > MaxFiles) // files that name each other; the compiler refuses them
+      return false;
+    if (!NamesFile || !readWords(Words[I] + 1, Inner))
+      Found.add(Words[I]);
+    else if (!expand(Inner.data(), Inner.size(), Found, NumFiles, Depth + 1))
+      return false;
+  }
+  return true;
+}
+
+// What can be read once only.
+inline bool isStream(const char *Path) {
+  struct stat State, Null;
+  if (isSame(Path, "-"))
+    return true;
+  if (stat(Path, &State) != 0 || S_ISREG(State.st_mode) || S_ISDIR(State.st_mode))
+    return false;
+  return stat("/dev/null", &Null) != 0 || State.st_rdev != Null.st_rdev;
+}
+
+inline Kind kindOfInput(const char *Word, const char *Language) {
+  if (Language ? isHeaderLanguage(Language) : hasSuffix(Word, HeaderSuffixes))
+    return Kind::Header;
+  if (Language ? isAmong(Language, SourceLanguages) : hasSuffix(Word, SourceSuffixes))
+    return Kind::Source;
+  return (Language ? isAmong(Language, AssemblyLanguages) : hasSuffix(Word, AssemblySuffixes)) ? Kind::Assembly
+                                                                                              : Kind::Input;
+}
+
+inline void readInput(const char *Word, const char *Language, bool IsCxx, Command &Found) {
+  const Kind Input = kindOfInput(Word, Language);
+  Found.Kinds.add(Input);
+  Found.NumInputs += Input != Kind::Input;
+  Found.HasHeader |= Input == Kind::Header;
+  if (Input != Kind::Input)
+    Found.ReadsInput |= isStream(Word);
+  if (Input != Kind::Source)
+    return;
+  const char *const Own = languageOf(Word, Language, IsCxx);
+  if (!Found.NumSources++) {
+    Found.Source = Word;
+    Found.Language = Own;
+  } else if (!Own || !Found.Language || !isSame(Own, Found.Language)) {
+    Found.Language = nullptr;
+  }
+}
+
+inline void readOption(const char *Word, Command &Found) {
+  if (startsWith(Word, "-O"))
+    Found.Level = Word;
+  else if (isSame(Word, "-c"))
+    Found.MakesObject = true;
+  else if (isSame(Word, "-S"))
+    Found.MakesText = true;
+  else if (isAmong(Word, options::WithoutCode) || startsWith(Word, "-print-") || startsWith(Word, "--print-"))
+    Found.HasCode = false;
+  else if (isAmong(Word, Recording) || startsWith(Word, "-fembed-bitcode"))
+    Found.RecordsWords = true;
+  else if (startsWith(Word, "-fno-record-") || startsWith(Word, "-gno-record-"))
+    Found.RecordsWords = false;
+  else if (isAmong(Word, Naming) || startsWith(Word, "-fproc-stat-report") || strstr(Word, "--print-map"))
+    Found.NamesFolders = true;
+}
+
+// The value that is part of a word of an option -o or -x, or of their long names.
+inline const char *valueIn(const char *Word, const char *Short, const char *Long) {
+  if (startsWith(Word, Long))
+    return Word[strlen(Long)] == '=' ? Word + strlen(Long) + 1 : nullptr;
+  return startsWith(Word, Short) && Word[2] ? Word + 2 : nullptr;
+}
+
+inline void read(bool IsCxx, Command &Found) {
+  const char *Language = nullptr;
+  for (size_t I = 0; I < Found.Words.size(); ++I) {
+    const char *Word = Found.Words[I];
+    if (Word[0] != '-' || !Word[1]) {
+      readInput(Word, Language, IsCxx, Found);
+      continue;
+    }
+    const char *Value = isAmong(Word, options::WithValue) && I + 1 < Found.Words.size() ? Found.Words[++I] : nullptr;
+    const char *const Joined[] = {valueIn(Word, "-o", "--output"), valueIn(Word, "-x", "--language")};
+    Kind Read = isAmong(Word, OfLink) || startsWith(Word, "-Wl,") || startsWith(Word, "-l") || startsWith(Word, "-L")
+                    ? Kind::OfLink
+                    : Kind::Option;
+    if (isSame(Word, "-o") || isSame(Word, "--output") || Joined[0]) {
+      Read = Kind::Output;
+      Found.Output = Value ? Value : Joined[0];
+    } else if (isSame(Word, "-x") || isSame(Word, "--language") || Joined[1]) {
+      Read = Kind::Language;
+      Language = Value ? Value : Joined[1];
       if (Language && isSame(Language, "none"))
         Language = nullptr;
-    } else if (startsWith(Word, "-O")) {
-      Found.Level = Word;
-    } else if (isSame(Word, "-c")) {
-      Found.MakesObject = true;
-    } else if (isAmong(Word, options::WithoutCode) || startsWith(Word, "-print-") || startsWith(Word, "--print-")) {
-      Found.HasCode = false;
-    } else if (isAmong(Word, Naming)) {
-      Found.NamesFolders = true;
-    } else if (isAmong(Word, options::WithValue)) {
-      ++I;
-    } else if (Word[0] != '-' && (Language ? isHeaderLanguage(Language) : hasSuffix(Word, HeaderSuffixes))) {
-      Found.HasHeader = true;
-    } else if (Word[0] != '-' && (Language ? isAmong(Language, SourceLanguages) : hasSuffix(Word, SourceSuffixes))) {
-      if (!Found.NumSources++) {
-        Found.Source = Word;
-        Found.Language = languageOf(Word, Language, IsCxx);
-      }
+    } else {
+      readOption(Word, Found);
+      Found.ReadsInput |= Value && (isSame(Word, "-include") || isSame(Word, "-imacros")) && isStream(Value);
     }
+    for (int Count = Value ? 2 : 1; Count; --Count)
+      Found.Kinds.add(Read);
   }
 }
 
@@ -141,9 +224,9 @@ inline void read(char *const *Words, size_t NumWords, bool IsCxx, Command &Found
 
 inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Command Found;
-  const char *Language = nullptr;
   int NumFiles = 0;
-  command::read(Words, NumWords, IsCxx, Found, Language, NumFiles);
+  Found.HasCode = command::expand(Words, NumWords, Found.Words, NumFiles);
+  command::read(IsCxx, Found);
   return Found;
 }
 

@@ -13,6 +13,7 @@
 #include "zig.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -163,10 +164,10 @@ const char *whyNot(const Options &Asked, const Command &Given) {
 const char *whyImpossible(const Command &Given) {
   if (Given.ReadsInput)
     return "the standard input could not be read again if something went wrong";
-  if (Given.NumSources > 1)
+  if (Given.NumSources > 1 && settings::IsZig) // a clang compiles one after another
     return "several sources in one command would ask at the same time";
-  if (Given.NamesFolders && settings::IsZig)
-    return "its objects would name a temporary folder";
+  if (Given.RecordsWords || (Given.NamesFolders && settings::IsZig))
+    return "what it writes would name a temporary folder";
   return nullptr;
 }
 
@@ -177,11 +178,22 @@ struct Outcome {
 };
 
 // Answers until the compiler ends. It has no deadline of its own: how long a compile may take, its build decides.
-Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int Signals) {
+Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int Signals, int Errors, List<char> &Said) {
   Outcome Found;
-  pollfd Watched[] = {{openProcess(Process), POLLIN, 0}, {Place.Questions, POLLIN, 0}, {Signals, POLLIN, 0}};
+  pollfd Watched[] = {{openProcess(Process), POLLIN, 0},
+                      {Place.Questions, POLLIN, 0},
+                      {Signals, POLLIN, 0},
+                      {Errors, POLLIN, 0}};
+  char Bytes[1 << 16];
+  const auto listen = [&] {
+    const ssize_t Count = read(Errors, Bytes, sizeof Bytes);
+    if (Count > 0)
+      Said.add(Bytes, Count);
+    if (Count == 0) // it has closed its end
+      Watched[3].fd = -1;
+    return Count > 0;
+  };
   const auto receive = [&] {
-    char Bytes[1 << 16];
     const ssize_t Count = read(Place.Questions, Bytes, sizeof Bytes);
     if (Count > 0 && !Found.Wrong)
       Found.Wrong = Talk.feed(Bytes, Count, Place.Answers);
@@ -194,10 +206,12 @@ Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int 
     kill(-Process, SIGKILL);
   }
   while (Watched[0].fd >= 0 && !(Watched[0].revents & POLLIN)) {
-    if (poll(Watched, 3, -1) < 0 && errno != EINTR)
+    if (poll(Watched, 4, -1) < 0 && errno != EINTR)
       break;
     if (Watched[1].revents & POLLIN)
       receive();
+    if (Watched[3].revents)
+      listen();
     if (Watched[2].revents & POLLIN) {
       signalfd_siginfo Info;
       if (read(Signals, &Info, sizeof Info) == sizeof Info)
@@ -209,22 +223,61 @@ Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int 
     ;
   kill(-Process, SIGKILL); // what it left running, while its number cannot be another's
   waitpid(Process, &Found.Status, 0);
+  while (listen())
+    ;
   if (Watched[0].fd >= 0)
     close(Watched[0].fd);
   return Found;
 }
 
+// The file that a command of one source makes.
+void addOutput(const Command &Given, List<char> &Name) {
+  const char *Slash = Given.Source ? strrchr(Given.Source, '/') : nullptr, *Stem = Slash ? Slash + 1 : Given.Source;
+  const char *Dot = Stem ? strrchr(Stem, '.') : nullptr;
+  if (Given.Output || !Stem || !(Given.MakesObject || Given.MakesText))
+    Name.add(Given.Output ? Given.Output : "a.out", strlen(Given.Output ? Given.Output : "a.out") + 1);
+  else {
+    Name.add(Stem, Dot ? Dot - Stem : strlen(Stem));
+    Name.add(Given.MakesText ? ".s" : ".o", 3);
+  }
+}
+
+// Whether a file holds a text.
+bool holds(const char *Path, const char *Text) {
+  const int File = open(Path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  struct stat State;
+  bool Found = false;
+  if (File >= 0 && fstat(File, &State) == 0 && S_ISREG(State.st_mode) && State.st_size > 0) {
+    void *Bytes = mmap(nullptr, State.st_size, PROT_READ, MAP_PRIVATE, File, 0);
+    if (Bytes != MAP_FAILED) {
+      Found = memmem(Bytes, State.st_size, Text, strlen(Text)) != nullptr;
+      munmap(Bytes, State.st_size);
+    }
+  }
+  if (File >= 0)
+    close(File);
+  return Found;
+}
+
+// Runs a command without the advice that it should have had. Says why not, unless it does not compile at all.
+int again(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments, const char *Outcome,
+          const char *Reason, double Start) {
+  List<const char *> Words;
+  addWords(Words, Asked, Given, nullptr, 0, Arguments, NumArguments);
+  const int Status = runWithin(Words.data());
+  if (Status == 0)
+    warn(Reason);
+  log(Asked, Given, Status ? "plain" : Outcome, Status ? "it does not compile" : Reason, 0, 0, now() - Start);
+  return Status;
+}
+
 int compile(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments) {
   const double Start = now();
-  const auto plain = [&](const char *Reason) {
-    warn(Reason);
-    log(Asked, Given, "failed", Reason, 0, 0, now() - Start);
-    become(Asked, Given, Arguments, NumArguments);
-  };
   Folder Place;
   if (!Place.make()) {
     Place.clear();
-    plain("the temporary folder cannot be written (TMPDIR)");
+    return again(Asked, Given, Arguments, NumArguments, "failed", "the temporary folder cannot be written (TMPDIR)",
+                 Start);
   }
   sigset_t Caught, Before;
   sigemptyset(&Caught);
@@ -238,9 +291,11 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   const int Signals = signalfd(-1, &Caught, SFD_CLOEXEC);
   Guard Guarding;
   List<const char *> Advice, Words;
-  List<char> Option;
+  List<char> Option, Said, Output, Named;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
+  if (isatty(2) && !Asked.IsCommand) // which the compiler does not see
+    Advice.add("-fcolor-diagnostics");
   for (const char *const *Word = settings::Advice; *Word; ++Word) {
     if (!strchr(*Word, '@')) {
       Advice.add(*Word);
@@ -254,18 +309,23 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   // zig keeps every object by its command line, and no two of them name the same channel.
   const char *Cache = getenv("ZIG_LOCAL_CACHE_DIR"), *Kept = Cache ? strdup(Cache) : nullptr;
   setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
+  int Errors[2] = {-1, -1};
+  const bool Ready = Signals >= 0 && pipe2(Errors, O_CLOEXEC) == 0 && fcntl(Errors[0], F_SETFL, O_NONBLOCK) == 0;
   const pid_t Process =
-      Signals >= 0 && Guarding.start(Place.Path) ? startGroup(Words.data(), Guarding.Pipe, Before) : -1;
+      Ready && Guarding.start(Place.Path) ? startGroup(Words.data(), Guarding.Pipe, Errors[1], Before) : -1;
+  close(Errors[1]);
   Outcome Found;
   Conversation<Model> Talk(settings::Result, settings::AnswerBytes, settings::InputBytes, settings::NumInputs);
   if (Process < 0)
     Found.Wrong = "no process can be started";
   else
-    Found = talk(Talk, Place, Process, Signals);
+    Found = talk(Talk, Place, Process, Signals, Errors[0], Said);
+  Named.add(Place.Path, strlen(Place.Path) + 1);
   Place.clear();
   Guarding.dismiss();
   sigprocmask(SIG_SETMASK, &Before, nullptr);
   if (Found.Signal) { // end as a compiler would
+    writeAll(2, Said.data(), Said.size());
     signal(Found.Signal, SIG_DFL);
     raise(Found.Signal);
   }
@@ -273,23 +333,175 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     setenv("ZIG_LOCAL_CACHE_DIR", Kept, 1);
   else
     unsetenv("ZIG_LOCAL_CACHE_DIR");
-  const bool Exited = WIFEXITED(Found.Status), Failed = !Exited || WEXITSTATUS(Found.Status) != 0;
-  if (Found.Wrong || (!Exited && Talk.HasBegun))
-    plain(Found.Wrong ? Found.Wrong : "the compiler crashed while it was advised");
-  if (Failed && Talk.HasBegun) { // by what it has said already, unless it does not fail without advice
-    List<const char *> Plain;
-    addWords(Plain, Asked, Given, nullptr, 0, Arguments, NumArguments);
-    const Ended Again = runQuietly(Plain.data());
-    if (!WIFEXITED(Again.Status) || WEXITSTATUS(Again.Status) != 0)
-      return WEXITSTATUS(Found.Status);
-    copyToErrors(Again.Errors);
-    const char *const Reason = "the compiler failed while it was advised";
-    warn(Reason);
-    log(Asked, Given, "failed", Reason, 0, 0, now() - Start);
-    return 0;
-  }
+  addOutput(Given, Output);
+  const char *Wrong = Found.Wrong;
+  if (!Wrong && !WIFEXITED(Found.Status))
+    Wrong = "the compiler crashed while it was advised";
+  else if (!Wrong && WEXITSTATUS(Found.Status) != 0)
+    Wrong = "the compiler failed while it was advised";
+  else if (!Wrong && !Asked.IsCommand && holds(Output.data(), Named.data()))
+    Wrong = "what it writes would name a temporary folder";
+  if (Wrong)
+    return again(Asked, Given, Arguments, NumArguments, "failed", Wrong, Start);
+  writeAll(2, Said.data(), Said.size());
   log(Asked, Given, "advised", "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
-  return WIFEXITED(Found.Status) ? WEXITSTATUS(Found.Status) : 128 + WTERMSIG(Found.Status);
+  return 0;
+}
+
+// zig's driver makes one object of several sources, and renames a file over a pipe or a device; a clang does neither.
+// So commands that would meet that become several, or write to a file first: of this driver, with the same options.
+class Relay {
+public:
+  // Words: of this command, in which the compiler's arguments come behind the one of that number.
+  Relay(const Command &Given, char *const *Words, int NumWords) : Given(Given), Words(Words), NumWords(NumWords) {}
+
+  // -c or -S of several sources. As with clang, a source that does not compile keeps no other from it.
+  int compileEach() {
+    int Status = 0;
+    for (size_t I = 0; I < Given.Kinds.size(); ++I) {
+      if (!isCompiled(I))
+        continue;
+      List<const char *> Words;
+      for (size_t Other = 0; Other < Given.Kinds.size(); ++Other)
+        if (Other == I || !isCompiled(Other))
+          Words.add(Given.Words[Other]);
+      const int Ended = run(Words);
+      Status = Status ? Status : Ended;
+    }
+    return Status;
+  }
+
+  // Compiles each of several sources to an object, and links these in their places.
+  int compileAndLink() {
+    if (!start())
+      return 1;
+    List<const char *> Linked;
+    for (size_t I = 0; I < Given.Kinds.size(); ++I) {
+      if (Given.Kinds[I] == Kind::Source) {
+        const char *const Object = name(I, ".o");
+        if (const int Status = compileTo(I, Object))
+          return finish(Status);
+        Linked.add(Object);
+      } else if (Given.Kinds[I] != Kind::Language) {
+        Linked.add(Given.Words[I]);
+      }
+    }
+    return finish(run(Linked));
+  }
+
+  // Writes to a file, and from there to what is no file.
+  int writeThrough() {
+    if (!start())
+      return 1;
+    const char *const Output = name(0, Given.MakesText ? ".s" : ".o");
+    List<const char *> Words;
+    bool NamesTarget = false, HasTarget = false;
+    for (size_t I = 0; I < Given.Kinds.size(); ++I) {
+      if (Given.Kinds[I] != Kind::Output)
+        Words.add(Given.Words[I]);
+      HasTarget |= isSame(Given.Words[I], "-MT") || isSame(Given.Words[I], "-MQ");
+      NamesTarget |= startsWith(Given.Words[I], "-M") || startsWith(Given.Words[I], "-Wp,-M");
+    }
+    Words.add("-o");
+    Words.add(Output);
+    if (NamesTarget && !HasTarget) {
+      Words.add("-MT");
+      Words.add(Given.Output);
+    }
+    const int Status = run(Words);
+    return finish(Status ? Status : copy(Output));
+  }
+
+private:
+  bool isCompiled(size_t I) const {
+    return Given.Kinds[I] == Kind::Source || Given.Kinds[I] == Kind::Header || Given.Kinds[I] == Kind::Assembly;
+  }
+
+  bool start() {
+    if (Place.make() && Guarding.start(Place.Path))
+      return true;
+    fprintf(stderr, "mlgo cc: error: the temporary folder cannot be written (TMPDIR)\n");
+    return false;
+  }
+
+  int finish(int Status) {
+    Place.clear();
+    Guarding.dismiss();
+    return Status;
+  }
+
+  // A file in the folder, in one of its own. It keeps the source's name, which symbols of debuggers show.
+  const char *name(size_t I, const char *Suffix) {
+    const char *Word = Given.Words[I], *Slash = strrchr(Word, '/');
+    char Path[sizeof Place.Path + 32];
+    snprintf(Path, sizeof Path, "%s/%zu", Place.Path, I);
+    mkdir(Path, 0700);
+    List<char> Name;
+    Name.add(Path, strlen(Path));
+    Name.add('/');
+    Name.add(Slash ? Slash + 1 : Word, strlen(Slash ? Slash + 1 : Word));
+    Name.add(Suffix, strlen(Suffix) + 1);
+    return strdup(Name.data());
+  }
+
+  int compileTo(size_t Source, const char *Object) {
+    List<const char *> Words;
+    for (size_t I = 0; I < Given.Kinds.size(); ++I)
+      if (I == Source || Given.Kinds[I] == Kind::Option || Given.Kinds[I] == Kind::Language)
+        Words.add(Given.Words[I]);
+    const char *const More[] = {"-c", "-o", Object};
+    Words.add(More, 3);
+    return run(Words);
+  }
+
+  int copy(const char *From) {
+    const bool IsStandard = isSame(Given.Output, "-");
+    const int Input = open(From, O_RDONLY | O_CLOEXEC), Output = IsStandard ? 1 : open(Given.Output, O_WRONLY | O_CLOEXEC);
+    char Bytes[1 << 16];
+    ssize_t Count = -1;
+    while (Input >= 0 && Output >= 0 && (Count = read(Input, Bytes, sizeof Bytes)) > 0)
+      if (!writeAll(Output, Bytes, Count))
+        break;
+    if (Count == 0)
+      return 0;
+    fprintf(stderr, "mlgo cc: error: cannot write %s: %s\n", Given.Output, strerror(errno));
+    return 1;
+  }
+
+  int run(const List<const char *> &Arguments) {
+    List<const char *> Command;
+    const char *const Start[] = {"/proc/self/exe", Words[1], "--new"};
+    Command.add(Start, 3);
+    for (int I = isSame(Words[2], "--new") ? 3 : 2; I < NumWords; ++I)
+      Command.add(Words[I]);
+    Command.add("--");
+    Command.add(Arguments.data(), Arguments.size());
+    Command.add(nullptr);
+    return runWithin(Command.data());
+  }
+
+  const Command &Given;
+  char *const *const Words;
+  const int NumWords;
+  Folder Place;
+  Guard Guarding;
+};
+
+// Whether a command writes to what zig would rename a file over.
+bool isThrough(const Command &Given) {
+  struct stat State;
+  if (!Given.Output)
+    return false;
+  return isSame(Given.Output, "-") ? Given.MakesText
+                                   : stat(Given.Output, &State) == 0 && !S_ISREG(State.st_mode) && !S_ISDIR(State.st_mode);
+}
+
+// Whether a link writes nothing that names the objects of its sources.
+bool isDivided(const Command &Given) {
+  for (const char *Word : Given.Words)
+    if (strstr(Word, "dependency-file") || startsWith(Word, "-save-temps") || startsWith(Word, "--save-temps"))
+      return false;
+  return !Given.HasHeader && !Given.ReadsInput && !Given.RecordsWords && !Given.NamesFolders;
 }
 
 } // namespace
@@ -299,7 +511,8 @@ int main(int NumWords, char **Words) {
   Asked.IsCxx = NumWords > 1 && isSame(Words[1], "c++");
   Asked.IsCommand = NumWords > 1 && isSame(Words[1], "run");
   int First = 2;
-  if (NumWords > 2 && isSame(Words[2], "--new")) // says its maker alone
+  const bool IsNew = NumWords > 2 && isSame(Words[2], "--new"); // says its maker, and this driver to itself
+  if (IsNew)
     ++First;
   else if (NumWords > 1 && !isCurrent()) { // its maker makes it anew and starts it, or says what is wrong
     becomeMlgo(Words[1], Words + 2, NumWords - 2);
@@ -339,19 +552,30 @@ int main(int NumWords, char **Words) {
   const Command Given = readCommand(Arguments, NumArguments, Asked.IsCxx);
   if (Asked.IsCommand)
     return compile(Asked, Given, Arguments, NumArguments);
-  if ((Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain && Given.HasCode && !Given.ReadsInput) {
+  const bool IsLinked = (Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain; // by mlgo ld
+  if (settings::IsZig) {
+    const bool IsLink = !Given.MakesObject && !Given.MakesText;
+    Relay Several(Given, Words, First - 1);
+    if (isThrough(Given) && !(IsLinked && !Given.NumInputs))
+      return Several.writeThrough();
+    if (Given.NumInputs > 1 && Given.HasCode && !IsLink && !Given.Output)
+      return Several.compileEach();
+    if (Given.NumSources > 1 && IsLink && isDivided(Given) && !whyNot(Asked, Given))
+      return Several.compileAndLink();
+  }
+  if (IsLinked && Given.HasCode && !Given.ReadsInput) {
     if (!Given.NumSources && !Given.HasHeader && NumArguments) {
-      becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2, NumWords - 2);
+      becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2 + IsNew, NumWords - 2 - IsNew);
       warn("Python cannot be started to link");
     }
-    if (Given.MakesObject && Asked.IsWhole && !whyNot(Asked, Given)) {
+    if (Given.MakesObject && !Given.MakesText && Asked.IsWhole && !whyNot(Asked, Given)) {
       const char *const ToBitcode[] = {"-flto", "-Xclang", "-disable-llvm-passes"};
       become(Asked, Given, Arguments, NumArguments, ToBitcode, 3);
     }
   }
   const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
   if (Hindrance)
-    warn(Reason = Hindrance);
+    return again(Asked, Given, Arguments, NumArguments, "plain", Hindrance, now());
   if (!Reason)
     return compile(Asked, Given, Arguments, NumArguments);
   log(Asked, Given, "plain", Reason, 0, 0, 0.0);

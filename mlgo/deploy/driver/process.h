@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -123,13 +123,13 @@ private:
   pid_t Process = -1;
 };
 
-// Starts a command in a group of its own and tells the guard; returns its process, or -1.
-inline pid_t startGroup(const char *const *Words, int GuardPipe, const sigset_t &Mask) {
+// Starts a command in a group of its own, its stderr a pipe, and tells the guard; returns its process, or -1.
+inline pid_t startGroup(const char *const *Words, int GuardPipe, int Errors, const sigset_t &Mask) {
   const pid_t Process = fork();
   if (Process == 0) {
     const pid_t Own = getpid();
     setpgid(0, 0);
-    if (write(GuardPipe, &Own, sizeof Own) != sizeof Own)
+    if (write(GuardPipe, &Own, sizeof Own) != sizeof Own || dup2(Errors, 2) < 0)
       _exit(127);
     sigprocmask(SIG_SETMASK, &Mask, nullptr);
     signal(SIGTTOU, SIG_IGN); // its group is not the terminal's; `stty tostop` would stop it at its first warning
@@ -141,29 +141,29 @@ inline pid_t startGroup(const char *const *Words, int GuardPipe, const sigset_t 
   return Process;
 }
 
-// Runs a command in this process's own group, its stderr in a file without a name; returns its status and the file.
-struct Ended {
-  int Status, Errors;
-};
-
-inline Ended runQuietly(const char *const *Words) {
-  Ended Found = {-1, memfd_create("errors", MFD_CLOEXEC)};
-  const pid_t Process = Found.Errors < 0 ? -1 : fork();
+// Runs a command in this process's own group and ends with it; returns its status as a shell has it.
+inline int runWithin(const char *const *Words) {
+  int Status = 127 << 8;
+  const pid_t Own = getpid(), Process = fork();
   if (Process == 0) {
-    dup2(Found.Errors, 2);
-    execv(Words[0], const_cast<char *const *>(Words));
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() == Own)
+      execv(Words[0], const_cast<char *const *>(Words));
     _exit(127);
   }
-  while (Process > 0 && waitpid(Process, &Found.Status, 0) < 0 && errno == EINTR)
+  while (Process > 0 && waitpid(Process, &Status, 0) < 0 && errno == EINTR)
     ;
-  return Found;
+  return WIFEXITED(Status) ? WEXITSTATUS(Status) : 128 + WTERMSIG(Status);
 }
 
-inline void copyToErrors(int File) {
-  char Bytes[1 << 14];
-  lseek(File, 0, SEEK_SET);
-  for (ssize_t Count; (Count = read(File, Bytes, sizeof Bytes)) > 0;)
-    (void)!write(2, Bytes, Count);
+// Writes all bytes; returns whether that went well.
+inline bool writeAll(int File, const char *Bytes, size_t Count) {
+  for (ssize_t Done; Count; Bytes += Done, Count -= Done)
+    if ((Done = write(File, Bytes, Count)) < 0 && errno != EINTR && errno != EAGAIN)
+      return false;
+    else if (Done < 0)
+      Done = 0;
+  return true;
 }
 
 inline int openProcess(pid_t Process) { return static_cast<int>(syscall(SYS_pidfd_open, Process, 0)); }

@@ -33,6 +33,10 @@ template <typename T> class List {
 public:
   List() = default;
   List(const List &) = delete;
+  List(List &&From) : Items(From.Items), Num(From.Num), Room(From.Room) {
+    From.Items = nullptr;
+    From.Num = From.Room = 0;
+  }
   List &operator=(const List &) = delete;
   ~List() { free(Items); }
 
@@ -56,10 +60,10 @@ public:
   void clear() { Num = 0; }
   void shrink(size_t Count) { Num = Count; }
   size_t size() const { return Num; }
-  T *data() { return Items; }
-  T &operator[](size_t Index) { return Items[Index]; }
-  T *begin() { return Items; }
-  T *end() { return Items + Num; }
+  T *data() const { return Items; }
+  T &operator[](size_t Index) const { return Items[Index]; }
+  T *begin() const { return Items; }
+  T *end() const { return Items + Num; }
 
 private:
   T *Items = nullptr;
