@@ -13,7 +13,6 @@
 #include "zig.h"
 
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <time.h>
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -139,6 +140,24 @@ inline pid_t startGroup(const char *const *Words, int GuardPipe, int Errors, con
   if (Process > 0)
     setpgid(Process, Process); // whoever of both comes first
   return Process;
+}
+
+// Runs a command in this process's own group, its stderr in a file without a name; returns its status and the file.
+struct Ended {
+  int Status, Errors;
+};
+
+inline Ended runQuietly(const char *const *Words) {
+  Ended Found = {-1, memfd_create("errors", MFD_CLOEXEC)};
+  const pid_t Process = Found.Errors < 0 ? -1 : fork();
+  if (Process == 0) {
+    dup2(Found.Errors, 2);
+    execv(Words[0], const_cast<char *const *>(Words));
+    _exit(127);
+  }
+  while (Process > 0 && waitpid(Process, &Found.Status, 0) < 0 && errno == EINTR)
+    ;
+  return Found;
 }
 
 // Runs a command in this process's own group and ends with it; returns its status as a shell has it.
