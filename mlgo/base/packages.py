@@ -39,12 +39,9 @@ def canonical_name(name: str) -> str:
 
 
 def fetch_package(package: Package, cache_dir: Path) -> Path:
-    """Return the verified file, from the cache or from the index.
+    """Return the verified file, from the cache, which all runs share, or from the index.
 
     The index is the one that pip would use by its environment (``PIP_INDEX_URL``), else the public one.
-
-    Args:
-        cache_dir: folder of downloads, shared by all runs.
     """
     if cached := sorted(cache_dir.glob(f"{package.sha256}-*")):
         _verify(cached[0], package)

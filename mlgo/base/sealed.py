@@ -88,12 +88,12 @@ def load_sealed(path: Path = SEALED) -> SealedSet:
     return found
 
 
-def check_corpus(config: Config, sealed: Path = SEALED) -> None:
+def check_corpus(config: Config) -> None:
     """Refuse a corpus with a project in two splits, or with one of the sealed test set.
 
     A recipe that is not there names nothing else than its file does; the stage that builds the project misses it.
     """
-    check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump(), sealed)
+    check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump())
 
 
 def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Path = SEALED) -> None:

@@ -109,50 +109,32 @@ class Comparison:
     """Items of some projects under one contender, or under the seeds of a learner together, and under the baseline.
 
     What is said of an item or a project under several seeds is said of the mean of its log ratios over the seeds.
-
-    Attributes:
-        num_failed: items left out: one of the scores is unknown, or one of them is 0 and the other is not.
-        projects, items: how many have a lower, equal and higher score; that of a project is the sum over its items.
-        much_larger: items whose score rises by more than half a percent, see `MUCH`.
-        worst_project: the project whose sum rises most, or falls least; None without items.
-        policy_sum: sum of the scores over the items, mean over the seeds.
-        best_sum: sum of the best known scores; None where they are not known.
-        mean_change: arithmetic mean of ``policy / baseline - 1`` over items and seeds; None without items.
-        total: ``1 - policy_sum / baseline_sum``.
-        total_bca: the same gain, with the BCa interval of the same resamples, see `bca_shift`.
-        geomean: ``1 - exp(mean)`` of the log ratios of the projects' sums, over projects and seeds.
-        median: ``1 - exp(median)`` over the projects, of the means over the seeds.
-        total_share: ``(baseline - policy) / (baseline - best)`` of the sums over the items with a best known score;
-            None where that is not lower.
-        geomean_share: the same of the log ratios of the projects' sums.
-        sign_p: two-sided p-value of the exact sign test over projects, see `sign_test`; None if none differs.
-        p: two-sided p-value of the sign-flip test over projects, see `sign_flip_test`; None where none was made.
-        corrected_p: the same by Holm's correction for ``num_tests`` comparisons; None where no verdict is allowed.
-        num_tests: comparisons that were corrected together; 0 where this is none of them.
     """
 
     num_compared: int
-    num_failed: int
+    num_failed: int  # items left out: one of the scores is unknown, or one of them is 0 and the other is not
     num_seeds: int
-    projects: Tally
+    projects: Tally  # how many have a lower, equal and higher score; that of a project is the sum over its items
     items: Tally
-    much_larger: int
-    worst_project: Change | None
+    much_larger: int  # items whose score rises by more than half a percent, see `MUCH`
+    worst_project: Change | None  # the project whose sum rises most, or falls least; None without items
     worst_item: Change | None
-    policy_sum: float
+    policy_sum: float  # sum of the scores over the items, mean over the seeds
     baseline_sum: float
-    best_sum: float | None
-    mean_change: float | None
-    total: Gain
-    total_bca: Gain
-    geomean: Gain
-    median: Gain
+    best_sum: float | None  # sum of the best known scores; None where they are not known
+    mean_change: float | None  # arithmetic mean of `policy / baseline - 1` over items and seeds; None without items
+    total: Gain  # `1 - policy_sum / baseline_sum`
+    total_bca: Gain  # the same gain, with the BCa interval of the same resamples, see `bca_shift`
+    geomean: Gain  # `1 - exp(mean)` of the log ratios of the projects' sums, over projects and seeds
+    median: Gain  # `1 - exp(median)` over the projects, of the means over the seeds
+    # `(baseline - policy) / (baseline - best)` of the sums over the items with a best known score; None where that is
+    # not lower.
     total_share: float | None
-    geomean_share: float | None
-    sign_p: float | None
-    p: float | None
-    corrected_p: float | None
-    num_tests: int
+    geomean_share: float | None  # the same of the log ratios of the projects' sums
+    sign_p: float | None  # two-sided p-value of the exact sign test, see `sign_test`; None where no project differs
+    p: float | None  # two-sided p-value of `sign_flip_test` over projects; None where none was made
+    corrected_p: float | None  # by Holm's correction for `num_tests` comparisons; None where no verdict is allowed
+    num_tests: int  # comparisons that were corrected together; 0 where this is none of them
     level: float
 
     @property

@@ -51,11 +51,7 @@ ATTRIBUTES = ("project", "program", "split", "kind", "language", "num_modules", 
 
 
 def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> ScoreMatrix:
-    """Bring each policy's sizes and the heuristic's together, in the order of the table.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Bring each policy's sizes and the heuristic's together, in the order of ``artifacts.SHIPPED_SIZES``."""
     plain, folded = (shipped.filter(pc.field("folded") == one) for one in (False, True))
     place = pc.index_in(item_keys(plain, _ROW_KEY), item_keys(folded, _ROW_KEY).combine_chunks())
     sizes = plain.drop_columns("folded").append_column("folded", folded["total"].take(place))
@@ -214,11 +210,7 @@ def find_programs(data: Path) -> Path:
 
 
 def read_programs(path: Path) -> Programs:
-    """Read and compare what ran.
-
-    Args:
-        path: ``artifacts.PROGRAMS``.
-    """
+    """Read and compare what ran, ``artifacts.PROGRAMS``."""
     table = read_table(path, artifacts.PROGRAMS)
     table = table.append_column("accesses", pc.add(table["reads"], table["writes"]))
     plain, others = (table.filter(one) for one in (_IS_PLAIN, ~_IS_PLAIN))

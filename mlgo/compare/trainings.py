@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.files import read_record
+from mlgo.base.files import read_input, read_record, readable
 from mlgo.base.names import PolicyName
 from mlgo.errors import ArtifactError
 
@@ -39,16 +39,10 @@ def read_curves(folder: Path, policies: Sequence[str]) -> list[Curve]:
 
 
 def _read_columns(path: Path) -> dict[str, list[float | None]]:
-    try:
-        with path.open(newline="") as file:
-            reader = csv.DictReader(file)
-            names = reader.fieldnames or []
-            records = list(reader)
+    with readable(path, "a table of numbers", ValueError, TypeError, csv.Error):
+        reader = csv.DictReader(read_input(path).decode().splitlines())
+        names, records = reader.fieldnames or [], list(reader)
         return {name: [float(record[name]) if record[name] else None for record in records] for name in names}
-    except FileNotFoundError as error:
-        raise ArtifactError(f"{path} is missing; run the stage that makes it") from error
-    except (OSError, ValueError, TypeError) as error:
-        raise ArtifactError(f"{path} is not a table of numbers ({error}); delete it and train again") from error
 
 
 def count_evaluations(policies: Path, policy: str) -> float:

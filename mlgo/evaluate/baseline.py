@@ -294,11 +294,7 @@ class ScoredModule:
     num_questions: int  # what the traced reference was asked; the heuristic itself, where the compiler tells
 
     def score(self, measure: str) -> float:
-        """What it comes to by one measure.
-
-        Raises:
-            ValueError: modules of the task do not have it.
-        """
+        """What it comes to by one measure; ValueError where modules of the task do not have it."""
         return known_score(self.scores, measure)
 
 

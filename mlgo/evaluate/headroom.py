@@ -184,11 +184,7 @@ def measure_search(
 
 
 class _LinkedModule:
-    """A module whose compiles are linked with the policy's objects of all others.
-
-    Attributes:
-        best: object with which the linked files are smallest.
-    """
+    """A module whose compiles are linked with the policy's objects of all others; ``best`` makes the smallest files."""
 
     def __init__(
         self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_heuristic_feature: bool

@@ -48,11 +48,7 @@ class Running:
 
 
 def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int) -> list[BitcodeProgram]:
-    """Compile programs of the checkout to bitcode.
-
-    Args:
-        recipes: one file each, with ``path``; ``expected.txt`` lies beside the sources.
-    """
+    """Compile programs of the checkout to bitcode; each has a recipe, and ``expected.txt`` beside its sources."""
     folder.mkdir(parents=True, exist_ok=True)
     programs = []
     for path in sorted(recipes):

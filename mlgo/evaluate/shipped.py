@@ -1,11 +1,11 @@
 """Programs as they are shipped: compiled and linked under one contender after another, and measured."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlgo.base.artifacts import Row
+from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.options import module_at_level
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
@@ -127,11 +127,7 @@ def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
 
 
 def objects_of(program: Program, objects: Mapping[str, Path]) -> dict[str, Path]:
-    """Objects of a program by the names of its modules.
-
-    Raises:
-        CompileError: some are missing.
-    """
+    """Objects of a program by the names of its modules; `CompileError` where some are missing."""
     own = {module.name: objects[module.key] for module in program.modules}
     if missing := [name for name, path in own.items() if not path.exists()]:
         raise CompileError(f"{len(missing)} of {len(own)} modules did not compile; the first is {missing[0]}")
@@ -154,8 +150,8 @@ def measure_programs(
         except CompileError as error:
             return _row(contender, program, fold, error)
 
-    with ThreadPoolExecutor(linking.num_threads) as pool:
-        return list(pool.map(measure, [(program, fold) for program in programs for fold in (False, True)]))
+    jobs = [(program, fold) for program in programs for fold in (False, True)]
+    return list(in_threads(measure, jobs, linking.num_threads))
 
 
 def _sizes(linking: Linking, program: Program, objects: Mapping[str, Path], fold: bool) -> Sizes:
@@ -243,5 +239,5 @@ def _at_level(run: EvaluationRun, front_end: FrontEnd, level: str, folder: Path)
             return False
         return True
 
-    with ThreadPoolExecutor(run.linking.num_threads) as pool:
-        return {key: path for (key, path), done in zip(files.items(), pool.map(write, files), strict=True) if done}
+    written = in_threads(write, files, run.linking.num_threads)
+    return {key: path for (key, path), done in zip(files.items(), written, strict=True) if done}

@@ -48,7 +48,6 @@ class CachedCompiler(Closing):
         self.num_asked = self.num_compiled = 0
 
     def outcome(self, unit: str, decisions: Decisions | None) -> Outcome:
-        """See `ChoiceCompiler`."""
         self.num_asked += 1
         known = self._known.setdefault(unit, {})
         if decisions not in known:

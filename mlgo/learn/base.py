@@ -143,21 +143,14 @@ class Functions:
 
     A function that no compile's object has tells nothing. One that the optimizer has renamed or split off
     (``f.llvm.123``, ``f.part.0``) has a name, and so a column, of its own.
-
-    Attributes:
-        sizes: float64 [num_compiles, num_functions], bytes; -1 where the object does not have the function.
-        present: bool [num_compiles, num_functions], where it has.
-        gone: float64 [num_compiles, num_functions], minus the mean of the function's known sizes where it is gone,
-            else 0.
-        asked: bool [num_compiles, num_functions], where it is known whether the function is gone.
-        callers, callees: columns of the functions of each call, int64 [num_questions] by number of the compile, for
-            compiles that tell their functions.
     """
 
-    sizes: np.ndarray
-    present: np.ndarray
-    gone: np.ndarray
-    asked: np.ndarray
+    # Arrays of [num_compiles, num_functions].
+    sizes: np.ndarray  # float64, bytes; -1 where the object does not have the function
+    present: np.ndarray  # bool, where it has
+    gone: np.ndarray  # float64, minus the mean of the function's known sizes where it is gone, else 0
+    asked: np.ndarray  # bool, where it is known whether the function is gone
+    # Columns of the functions of each call, int64 [num_questions] by number of the compile that tells its functions.
     callers: Mapping[int, np.ndarray]
     callees: Mapping[int, np.ndarray]
 

@@ -205,11 +205,7 @@ _LIBRARIES = ("libstdc++.so.6", "libc++abi.so.1")
 
 
 def demangled(name: str) -> str:
-    """A symbol of C++ as a declaration; any other as it is.
-
-    Raises:
-        OSError: the machine has no C++ run-time library.
-    """
+    """A symbol of C++ as a declaration, any other as it is; OSError where the machine has no C++ run-time library."""
     if not name.startswith("_Z"):
         return name
     pointer = _demangler()(name.encode(errors="replace"), None, None, ctypes.byref(ctypes.c_int()))

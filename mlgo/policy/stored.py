@@ -105,12 +105,7 @@ def _is_imported(folder: Path) -> bool:
 
 
 def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Policy:
-    """Read a policy with a model of its own, for what looks into it: logits, weights, code.
-
-    Args:
-        folder: holds the files.
-        actions: action space that is needed; any by default.
-    """
+    """Read a policy with a model of its own, for what looks into it: logits, weights, code; see `load_stored`."""
     policy = load_stored(folder, actions)
     if isinstance(policy, ImportedPolicy):
         tree = f", or a tree of it: mlgo distill {folder} -o NAME-sSEED" if policy.actions.yes_or_no else ""
@@ -122,12 +117,7 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
 
 
 def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> StoredPolicy:
-    """Read a policy of any kind, for what only wants its answers.
-
-    Args:
-        folder: holds the files.
-        actions: action space that is needed; any by default.
-    """
+    """Read a policy of any kind, for what only wants its answers; ``actions`` are those that are needed."""
     if (folder / FAILURE).exists():
         reason = read_record(folder / FAILURE).get("message")
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
@@ -144,12 +134,7 @@ def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Store
 
 
 def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray], Stored]) -> Stored:
-    """Read what holds a model.
-
-    Args:
-        folder: holds the files.
-        decode: makes it of folder, description and weights, float32 [num_params].
-    """
+    """Read what holds a model; ``decode`` makes it of folder, description and weights, float32 [num_params]."""
     record, path = read_record(folder / "policy.json"), folder / "weights.npy"
     weights = read_array(path)
     try:
@@ -174,11 +159,7 @@ def load_model(folder: Path, decode: Callable[[Path, dict[str, Any], np.ndarray]
 
 
 def decode_architecture(folder: Path, record: dict[str, Any]) -> Architecture:
-    """Read the layer widths of a network, and its groups.
-
-    Raises:
-        ValueError: they are no numbers of units, or of groups.
-    """
+    """Read the layer widths of a network, and its groups; ValueError where they are no numbers of such."""
     widths, groups = record["widths"], record.get("groups", 1)
     if type(groups) is not int:
         raise ValueError(f"unusable number of groups {groups}")

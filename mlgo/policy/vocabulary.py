@@ -11,11 +11,7 @@ from mlgo.policy.features import Normalisation, signed_log
 
 
 def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.Table:
-    """Table of ``artifacts.VOCABULARY``: quantiles of every feature, from minimum to maximum in equal steps.
-
-    Args:
-        features: numbers [num_values] by name, see `recorded_values`.
-    """
+    """Rows of ``artifacts.VOCABULARY``: quantiles in equal steps of every feature, [num_values] by its name."""
     if not features or not len(next(iter(features.values()))):
         raise TrainingError("the trace holds no question; the corpus needs modules with calls that may be inlined")
     grid = np.linspace(0.0, 1.0, num_quantiles)
@@ -32,12 +28,7 @@ def build_vocabulary(features: dict[str, np.ndarray], num_quantiles: int) -> pa.
 
 
 def recorded_values(trace: pa.Table, mask: str = "") -> dict[str, np.ndarray]:
-    """Values of each feature in a trace, [num_values]; of columns, those of the legal ones.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-        mask: feature that tells which columns are legal, itself left out; empty without one.
-    """
+    """Values of each feature in a trace, [num_values]; of columns those that are legal by ``mask``, itself left out."""
     found = {name: values_of(trace, name) for name in trace_features(trace) if name != mask}
     if not mask:
         return found

@@ -213,11 +213,7 @@ def known_compiles(folder: Path, config: ReplayConfig) -> Path | None:
 
 
 def current_keys(root: Path, suffix: str, decode: Callable[[Any], Key | None]) -> list[Key]:
-    """Keys under ``root`` of files with this suffix that this version reads.
-
-    Args:
-        decode: makes a key of its JSON; None where it is of another version.
-    """
+    """Keys under ``root`` of files with this suffix that this version reads; of others ``decode`` makes None."""
     found = (_read_key(path, decode) for path in sorted(root.glob(f"*/{KEY_NAMES[suffix]}")))
     return [key for key in found if key is not None]
 

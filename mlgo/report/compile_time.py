@@ -25,10 +25,7 @@ def read_timings(folder: Path) -> pa.Table:
 
 
 def compile_times(timings: pa.Table) -> list[Row]:
-    """Summarise by advisor: references first, then policies by name.
-
-    Args:
-        timings: ``artifacts.TIMINGS``.
+    """Summarise ``artifacts.TIMINGS`` by advisor: references first, then policies by name.
 
     Returns:
         ``{"advisor": ..., "num_modules": ..., "median_seconds": ..., "p99_seconds": ..., "num_ratios": ...,

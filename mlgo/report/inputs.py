@@ -139,11 +139,7 @@ def flatten(value: Any, prefix: str = "") -> Facts:
 
 
 def policy_facts(folder: Path, policies: Sequence[str], evaluation: Mapping[str, Any]) -> dict[str, Facts]:
-    """Provenance of each policy.
-
-    Args:
-        evaluation: provenance of the results, knows the hash of the weights that were evaluated.
-    """
+    """Provenance of each policy; that of the evaluation knows the hash of the weights that were evaluated."""
     found = {}
     for name in policies:
         record = read_policy_record(folder / name / "policy.json")

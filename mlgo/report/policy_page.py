@@ -80,11 +80,7 @@ def compare_policy(
 def render_policy_page(
     page: render.ComparedPolicies, policy: str, known: tuple[np.ndarray, np.ndarray], facts: Mapping[str, Facts]
 ) -> str:
-    """The page as HTML, self-contained: the same inputs give the same bytes.
-
-    Args:
-        known: as of `known_gains`.
-    """
+    """The page as HTML, self-contained, with what `known_gains` gives: the same inputs give the same bytes."""
     modules, main = page.modules, get_measure(page.measure)
     split = modules.splits[0]
     rows = compare(modules, by_language, page.bootstrap)

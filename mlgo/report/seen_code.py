@@ -40,7 +40,6 @@ class KindBytes:
     policy: str
     split: str
     kind: str
-    num_programs: int
     baseline: int
     under_policy: int
     whole: int
@@ -65,11 +64,7 @@ def bytes_of_kinds(row: RowView) -> dict[str, int]:
 
 
 def seen_by_program(shipped: pa.Table) -> dict[Key, float]:
-    """Share of each linked file's own code that training has seen, exactly or nearly; of those where it is known.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Share of each linked file's own code that training has seen, exactly or nearly; of those where it is known."""
     rows = shipped.filter((pc.field("contender") == HEURISTIC) & ~pc.field("folded")).to_pylist()
     known = {(row["project"], row["program"]): found for row in rows if (found := bytes_of_kinds(row))}
     return {key: seen_share(found) for key, found in known.items() if found[UNSEEN] + found[NEAR] + found[EXACT]}
@@ -88,7 +83,7 @@ def kind_rows(shipped: pa.Table, policies: Sequence[Contender]) -> list[KindByte
         if both := plain.keys() & advised.keys():
             before, after = (np.sum([side[key] for key in both], axis=0).tolist() for side in (plain, advised))
             whole, columns = sum(before), zip((*KINDS, REST), before, after, strict=True)
-            rows += [KindBytes(policy.name, split, kind, len(both), a, b, whole) for kind, a, b in columns]
+            rows += [KindBytes(policy.name, split, kind, a, b, whole) for kind, a, b in columns]
     return rows
 
 
@@ -173,11 +168,7 @@ class Seen:
 
 
 def compare_seen(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Seen:
-    """Report linked files separately by what training has seen of them.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Report linked files, ``artifacts.SHIPPED_SIZES``, separately by what training has seen of them."""
     programs = seen_by_program(shipped)
     few = pa.array(["/".join(key) for key, share in programs.items() if share <= MOST_SEEN], pa.string())
     rows = shipped.filter(pc.is_in(item_keys(shipped, ("project", "program")), few))

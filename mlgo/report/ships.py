@@ -108,11 +108,7 @@ class Ships:
 
 
 def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
-    """Compare linked files under policies, and at other levels, with those under the heuristic.
-
-    Args:
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Compare ``artifacts.SHIPPED_SIZES`` under policies, and at other levels, with those under the heuristic."""
     measured = programs.with_best_known(
         programs.measured_programs(shipped, [*policies, *programs.ship_references(shipped)]), SEARCH
     )

@@ -27,10 +27,7 @@ _EVALUATIONS = "evaluations of one training"
 
 
 def read_matrices(path: Path, split: str | None, measure: str) -> dict[str, list[ComparisonRow]]:
-    """Make the matrices of a finished run: by language, by project, then by compiler, for each language too.
-
-    Args:
-        path: ``artifacts.GENERALISATION``.
+    """Matrices of ``artifacts.GENERALISATION``: by language, by project, then by compiler, for each language too.
 
     Returns:
         Cells of each matrix by its title, line by line: what was learnt from is the contender, what was tested on the

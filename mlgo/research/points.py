@@ -71,11 +71,7 @@ class Point:
 
 
 def read_points(folder: Path, sweep: Sweep, bootstrap: Bootstrap) -> list[Point]:
-    """Read what every point has come to.
-
-    Args:
-        folder: with ``policies``, ``results`` and ``homes``, beside the folders of the default run.
-    """
+    """Read what every point has come to, in ``policies``, ``results`` and ``homes`` of a folder."""
     points = [_point(folder, training, sweep.seeds, bootstrap) for training in sweep.points]
     # What is said of all points of a split stands in one table.
     together = iter(corrected([row for one in points for row in one.rows.values()], lambda row: row.split))

@@ -42,11 +42,7 @@ def render_sweep(
     bootstrap: Bootstrap,
     study: RowView | None = None,
 ) -> str:
-    """The comparison page: the same inputs give the same bytes.
-
-    Args:
-        study: its record, see `study_record`; None for a grid.
-    """
+    """The comparison page of a grid, or of a study by its record: the same inputs give the same bytes."""
     records = point_records(points, digits=12)
     failed = [(point, seed, message) for point in points for seed, message in point.failures.items()]
     return render(
@@ -156,11 +152,7 @@ def point_records(points: Sequence[Point], digits: int = 4) -> list[Row]:
 def study_record(
     settings: Settings, folder: Path, asked: Sequence[RowView], sweep: Sweep, points: Sequence[Point]
 ) -> Row:
-    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is.
-
-    Args:
-        folder: with ``policies``.
-    """
+    """What a study has come to, as plain values: its trials in order, and what each setting's share in it is."""
     config, told = settings.section("sweep", SweepConfig), trials_from_points(folder, asked, sweep, points)
     by_name = {one.training.name: one for one in points}
     return {

@@ -1,7 +1,6 @@
 """Fit a network of marginal costs to equations, held to the heuristic where the equations say little."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlgo.base.seeding import generator
+from mlgo.base.threads import in_threads
 from mlgo.errors import TrainingError
 from mlgo.learn.base import Fitted
 from mlgo.learn.cloning import CloneData
@@ -66,9 +66,8 @@ class CostFitter:
     ) -> list[Fitted]:
         """Fit each member, float32 [num_members, num_params of `cost_shape`], from where its last fit has led to."""
         import_tensorflow(threads)  # once, before the threads
-        with ThreadPoolExecutor(threads) as pool:
-            members = range(len(costs))
-            return list(pool.map(lambda member: self.fit(costs[member], evidence, round_, member), members))
+        members = range(len(costs))
+        return list(in_threads(lambda member: self.fit(costs[member], evidence, round_, member), members, threads))
 
     def fit(self, start: np.ndarray, evidence: Mapping[str, Evidence], round_: int, member: int) -> Fitted:
         """Fit a member. What it holds out to end its fits is the same in all rounds: no start has seen it.

@@ -59,11 +59,7 @@ def savings(
 def fit_savings(
     train: CloneData, validation: CloneData, margin: float, hidden: list[int], config: BCConfig, seed: int
 ) -> tuple[np.ndarray, list[dict[str, float]]]:
-    """Fit a network by Huber's loss; stop when validation no longer improves.
-
-    Returns:
-        Weights float32 [num_params], and a record for each epoch.
-    """
+    """Fit by Huber's loss until validation no longer improves: weights float32 [num_params], and a record per epoch."""
     keras = import_keras(seed)
     network = perceptron(keras, (train.inputs.shape[1],), hidden)
     network.compile(optimizer=keras.optimizers.Adam(config.learning_rate), loss=keras.losses.Huber())

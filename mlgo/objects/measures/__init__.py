@@ -206,6 +206,6 @@ def read_scores(compiled: Compiled) -> dict[str, int | float | None]:
     return {name: measure.read(compiled) for name, measure in MEASURES.items()}
 
 
-def scores_of(row: Scores, prefix: str = "") -> dict[str, int | float | None]:
-    """What a table's row holds of all measures, None for those that are no column of it; columns may have a prefix."""
-    return {name: row.get(prefix + name) for name in MEASURES}
+def scores_of(row: Scores) -> dict[str, int | float | None]:
+    """What a table's row holds of all measures, None for those that are no column of it."""
+    return {name: row.get(name) for name in MEASURES}

@@ -63,11 +63,7 @@ class Agreement:
 
 
 def taught_questions(teacher: StoredPolicy, trace: pa.Table, projects: Collection[str]) -> Taught:
-    """Ask a policy, whose answers are yes or no, the recorded questions of some projects.
-
-    Args:
-        trace: ``artifacts.trace_schema`` rows.
-    """
+    """Ask a policy, whose answers are yes or no, the questions of some projects in a trace."""
     features = teacher.features
     check_features(features, trace.column_names, "the trace")
     rows = trace.filter(pc.is_in(trace["project"], value_set=pa.array(sorted(projects), pa.string())))
