@@ -11,7 +11,8 @@ import platform
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NoReturn
 
 from mlgo.base.scratch import remove_own_scratch
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
     except MlgoError as error:
         reason = "--plain" if args.plain else str(error)
         log(args, {"source": "", "outcome": "plain" if args.plain else "failed", "reason": reason})
-        become_plain(args.tool, None if args.plain else error, toolchain, args.arguments)
+        become_plain(args, None if args.plain else error, toolchain, choice)
     flags = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
     named = {"--policy": args.policy, "--compiler": args.compiler, "--log": args.log}
     options = [word for option, value in named.items() if value for word in (option, value)]
@@ -102,18 +103,37 @@ def log(args: argparse.Namespace, record: dict[str, Any]) -> None:
             print(f"mlgo {args.tool}: warning: cannot write {args.log}: {error.strerror}", file=sys.stderr)
 
 
-def become_plain(tool: str, error: MlgoError | None, toolchain: Toolchain, arguments: Sequence[str]) -> NoReturn:
-    """Say what is wrong, if anything, and become the compiler itself."""
-    if error is not None:
-        print(f"mlgo {tool}: warning: {error}; done without the policy", file=sys.stderr)
-    levels = [word for word in arguments if word.startswith("-O")]
+def become_plain(
+    args: argparse.Namespace, error: MlgoError | None, toolchain: Toolchain, choice: Callable[[], DriverChoice]
+) -> NoReturn:
+    """Do as the compiler itself; where that works and something is wrong, say what."""
+    command = _plain_command(args, toolchain, choice)
+    if error is None:
+        _become(command)
+    _prepare_to_end()
+    if (status := os.spawnv(os.P_WAIT, command[0], command)) == 0:
+        print(f"mlgo {args.tool}: warning: {error}; done without the policy", file=sys.stderr)
+    sys.exit(status if status >= 0 else 128 - status)
+
+
+def _plain_command(args: argparse.Namespace, toolchain: Toolchain, choice: Callable[[], DriverChoice]) -> list[str]:
+    """Start a driver, which mends what zig's own does wrong: the one of this policy, or of the default one."""
+    for one in (choice, lambda: DriverChoice.plain(toolchain.binary)):
+        with suppress(MlgoError):
+            tool = "c++" if LANGUAGES[args.tool] == "c++" else "cc"
+            return [str(make_driver(one(), toolchain)), tool, "--new", "--plain", "--", *args.arguments]
+    levels = [word for word in args.arguments if word.startswith("-O")]
     level = ["-Xclang", "-Oz"] if toolchain.is_zig and levels[-1:] == ["-Oz"] else []  # zig takes it for -Os
-    _become([*toolchain.driver(LANGUAGES[tool]), *arguments, *level])
+    return [*toolchain.driver(LANGUAGES[args.tool]), *args.arguments, *level]
 
 
-def _become(command: list[str]) -> NoReturn:
+def _prepare_to_end() -> None:
     remove_own_scratch()
     sys.stdout.flush()
     sys.stderr.flush()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # which Python ignores, and a compiler does not
+
+
+def _become(command: list[str]) -> NoReturn:
+    _prepare_to_end()
     os.execv(command[0], command)

@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
         is_usual = (args.whole or args.thin) and isinstance(error, NothingToMerge)
         outcome = "plain" if is_usual else "failed"
         log(args, {"output": str(wanted.output), "outcome": outcome, "reason": str(error)})
-        become_plain(args.tool, None if is_usual else error, toolchain, args.arguments)
+        become_plain(args, None if is_usual else error, toolchain, choice)
     outcome, reason = ("advised", "") if result.is_advised else ("plain", "it is smaller")
     sizes = {"questions": result.questions, "advised_bytes": result.advised, "plain_bytes": result.plain}
     log(args, {"output": str(wanted.output), "outcome": outcome, "reason": reason, **sizes})

@@ -65,10 +65,19 @@ class DriverChoice:
         policy = find_policy(named) if named else default_policy()
         if given := os.environ.get(DRIVER):
             return cls(policy, not named, Path(given))
-        # Python was started without bin/mlgo, and any place will do.
-        caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-        folder = Path(os.environ.get(CACHE) or Path(caches, "mlgo"), "drivers")
-        return cls(policy, not named, folder / content_hash([str(policy.resolve()), compiler]) / "driver")
+        return cls(policy, not named, _elsewhere(policy.resolve(), compiler))
+
+    @classmethod
+    def plain(cls, compiler: Path) -> "DriverChoice":
+        """A driver for commands that ask no policy; it has the default one."""
+        return cls(default_policy(), True, _elsewhere(compiler))
+
+
+def _elsewhere(*key: object) -> Path:
+    """Place of a driver where ``bin/mlgo``, which says where all others are, does not look."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = Path(os.environ.get(CACHE) or Path(caches, "mlgo"), "drivers")
+    return folder / content_hash(list(map(str, key))) / "driver"
 
 
 def default_policy() -> Path:

@@ -81,6 +81,8 @@ class LinkCommand:
             for option in word.removeprefix("-Wl,").split(","):
                 if _PLACED.fullmatch(option):
                     raise LinkError(f"{option} depends on its place among the files")
+        if self.output.exists() and not self.output.is_file():
+            raise NothingToMerge(f"{self.output} is no file")
         if not self.output.absolute().parent.is_dir():
             raise LinkError(f"there is no folder for {self.output}")
 
