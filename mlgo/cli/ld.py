@@ -1,6 +1,7 @@
 """`mlgo ld` and `mlgo ld++`: programs that are optimized while they are linked, under a policy."""
 
 import argparse
+import sys
 from typing import Any
 
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
@@ -38,6 +39,9 @@ def run(args: argparse.Namespace) -> None:
     """Link under advice; where that fails, say why once and become the compiler itself."""
     toolchain, choice = chosen(args)
     wanted = LinkCommand.read(args.arguments)
+    if wanted.changed:
+        reason = "changed since the compile (objcopy, strip); linked as it is, without the policy"
+        print(f"mlgo {args.tool}: warning: {', '.join(wanted.changed)}: {reason}", file=sys.stderr)
     try:
         wanted.check()
         picked = choice()

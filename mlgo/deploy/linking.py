@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import MAX_TEXT_BYTES, open_input, read_input, write_atomically
+from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
-from mlgo.corpus.capture.bitcode import MAGIC, WRAPPED_MAGIC, is_bitcode
 from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
+from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
 from mlgo.host.linker import await_linker, section_sizes
@@ -28,7 +28,6 @@ from mlgo.host.process import Child, without_folders
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
-from mlgo.objects import archives
 from mlgo.policy.policy import Policy
 
 _PLACED = re.compile(
@@ -63,7 +62,7 @@ class LinkCommand:
                 output = words[1] if len(words) > 1 else output
             elif found := re.fullmatch(r"--output=(.+)|-o(?!bj)(.+)", word):
                 output = found[1] or found[2]
-            elif not word.startswith("-") and _kind(Path(word)):
+            elif not word.startswith("-") and LinkInput.read(Path(word)):
                 inputs.append(Path(word))
             else:
                 options += words
@@ -75,7 +74,7 @@ class LinkCommand:
         Raises:
             LinkError: an option depends on its place among the files, or the output has no folder.
         """
-        if not any(_kind(path) in ("bitcode", "archive of bitcode") for path in self.inputs):
+        if not any(file.has_bitcode for file in self._files):
             raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
         for word in self.options:
             for option in word.removeprefix("-Wl,").split(","):
@@ -85,6 +84,15 @@ class LinkCommand:
             raise NothingToMerge(f"{self.output} is no file")
         if not self.output.absolute().parent.is_dir():
             raise LinkError(f"there is no folder for {self.output}")
+
+    @property
+    def _files(self) -> list[LinkInput]:
+        return [file for path in self.inputs if (file := LinkInput.read(path))]
+
+    @property
+    def changed(self) -> list[str]:
+        """Names of inputs whose bitcode does not count any more, see `LinkInput`."""
+        return [str(file.path) for file in self._files if file.is_changed]
 
     @property
     def target(self) -> tuple[str, ...]:
@@ -176,7 +184,7 @@ class _LinkSteps:
     def whole(self, policy: Policy, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
         merged, path, plain = (self._folder / name for name in ("merged.bc", "advised.o", "plain.o"))
-        take_merged(self._lld("merged", self._wanted.inputs, MERGING), merged)
+        take_merged(self._lld("merged", self._wanted.inputs, MERGING, embedded=True), merged)
         merged.write_bytes(
             with_options(merged.read_bytes(), [_relocation_model(self._before + self._after), *_SECTIONS])
         )
@@ -199,14 +207,28 @@ class _LinkSteps:
 
     def _with_object(self, compiled: Path) -> Path:
         """Link with an object in place of all bitcode."""
-        rest = [path for path in self._wanted.inputs if _kind(path) != "bitcode"]
+        files = map(LinkInput.read, self._wanted.inputs)
+        rest = [file.path for file in files if file and (file.is_archive or not file.has_bitcode)]
         return self._lld(compiled.stem, [compiled, *rest])
 
-    def _lld(self, name: str, inputs: Sequence[Path], options: Sequence[str] = (), start: Sequence[str] = ()) -> Path:
-        """Link to a file of that name; ``start`` begins a command that advises the rest."""
+    def _lld(
+        self,
+        name: str,
+        inputs: Sequence[Path],
+        options: Sequence[str] = (),
+        start: Sequence[str] = (),
+        *,
+        embedded: bool = False,
+    ) -> Path:
+        """Link to a file of that name; ``start`` begins a command that advises the rest.
+
+        With ``embedded``, what objects carry stands in their place.
+        """
         output = self._folder / name
         words = [*self._before, *options, *map(str, inputs), *self._after]
         words[words.index(self._output)] = str(output)
+        if embedded:
+            words = with_embedded(words, self._folder)
         await_linker(Child([*start, str(find_linker()), "ld.lld", *words]), self._timeout_s)
         return output
 
@@ -225,19 +247,6 @@ def _relocation_model(words: Sequence[str]) -> str:
         return "-fPIC"
     pie = [name for name in names if re.fullmatch("(no-)?(pie|pic-executable)", name)]
     return "-fPIE" if pie and not pie[-1].startswith("no-") else "-fno-pic"
-
-
-def _kind(path: Path) -> str:
-    """Kind of an input by its first bytes; empty for what is no file."""
-    try:
-        with open_input(path) as file:
-            start = file.read(8)
-            inside = file.read() if start == archives.MAGIC else b""
-    except OSError:
-        return ""
-    if start == archives.MAGIC:
-        return "archive of bitcode" if MAGIC in inside or WRAPPED_MAGIC in inside else "archive"
-    return "bitcode" if is_bitcode(start) else "other"
 
 
 _MAX_RESPONSES = 256

@@ -23,24 +23,28 @@ class Member:
     """A file in an archive."""
 
     name: str  # as it was stored; names may occur twice
-    offset: int  # where its content begins in the archive, in bytes
+    offset: int  # where its content begins in the archive, in bytes; -1 in a thin archive, whose members are files
     size: int  # of its content in bytes
 
 
-def read_members(path: Path) -> Iterator[Member]:
-    """Members of an archive in order, without tables of symbols and names; none is in memory."""
+def read_members(path: Path, *, thin: bool = False) -> Iterator[Member]:
+    """Members of an archive in order, without tables of symbols and names; none is in memory.
+
+    With ``thin``, a thin archive is read, too. The names of its members are paths from its folder.
+    """
     try:
         with path.open("rb") as file:
-            yield from _members(path, file)
+            yield from _members(path, file, thin)
     except OSError as error:
         raise CorpusError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
+def _members(path: Path, file: BinaryIO, thin: bool) -> Iterator[Member]:
     magic = file.read(len(MAGIC))
-    if magic == THIN_MAGIC:
+    is_thin = magic == THIN_MAGIC
+    if is_thin and not thin:
         raise CorpusError(f"{path} is a thin archive: it holds names of objects only; give the folder of these objects")
-    if magic != MAGIC:
+    if magic not in (MAGIC, THIN_MAGIC):
         raise CorpusError(f"{path} is no archive")
     end, at, names, num_headers = os.fstat(file.fileno()).st_size, len(MAGIC), b"", 0
     while at + _HEADER_BYTES <= end:
@@ -49,10 +53,11 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
         file.seek(at)
         header = file.read(_HEADER_BYTES)
         size = _number(path, at, header[48:58])
-        start, at = at + _HEADER_BYTES, at + _HEADER_BYTES + size + size % 2
-        if header[58:60] != _END or start + size > end:
-            raise CorpusError(f"{path} is damaged: the member at byte {start - _HEADER_BYTES:,} goes beyond its end")
         name = header[:16].rstrip(b" ")
+        num_stored = 0 if is_thin and name not in (b"/", b"//", b"/SYM64/") else size
+        start, at = at + _HEADER_BYTES, at + _HEADER_BYTES + num_stored + num_stored % 2
+        if header[58:60] != _END or start + num_stored > end:
+            raise CorpusError(f"{path} is damaged: the member at byte {start - _HEADER_BYTES:,} goes beyond its end")
         if name == b"//":
             names = file.read(size)
         elif name.startswith(b"#1/"):
@@ -67,9 +72,9 @@ def _members(path: Path, file: BinaryIO) -> Iterator[Member]:
             long_end = names.find(b"/\n", place, place + _MOST_NAME_BYTES)
             if long_end < 0:
                 raise CorpusError(f"{path} is damaged: there is no name at byte {place:,} of its table")
-            yield Member(os.fsdecode(names[place:long_end]), start, size)
+            yield Member(os.fsdecode(names[place:long_end]), -1 if is_thin else start, size)
         elif name not in (b"/", b"/SYM64/") and not name.startswith(b"__.SYMDEF"):
-            yield Member(os.fsdecode(name.removesuffix(b"/")), start, size)
+            yield Member(os.fsdecode(name.removesuffix(b"/")), -1 if is_thin else start, size)
 
 
 def _number(path: Path, at: int, field: bytes) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mlgo.deploy.embedded import LinkInput
 from mlgo.deploy.linking import LinkCommand
 from tests.deploy.conftest import CALLS, MLGO
 
@@ -29,13 +30,12 @@ def write_sources(build):
 
 @pytest.fixture
 def parts(build):
-    """A program of three kinds of parts: bitcode, an archive of bitcode, and an object."""
+    """A program of three parts: two objects with bitcode, one without."""
     write_sources(build)
-    for name in ("main", "library"):
-        assert build.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
-        assert (build.folder / f"{name}.o").read_bytes().startswith(b"BC\xc0\xde")
-    assert build.cc("-O2", "-c", "native.c", "-o", "native.o", options=["--whole"]).returncode == 0
-    assert (build.folder / "native.o").read_bytes().startswith(b"\x7fELF")  # at this level nothing is asked
+    for name, level in (("main", "-Oz"), ("library", "-Oz"), ("native", "-O2")):  # at which nothing is asked
+        assert build.cc(level, "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
+    files = [LinkInput.read(build.folder / f"{name}.o") for name in ("main", "library", "native")]
+    assert [file.has_bitcode for file in files] == [True, True, False]
     return build
 
 
@@ -63,6 +63,58 @@ def test_a_build_that_links_by_its_compiler(parts, archive):
     assert parts.cc(*words, options=["--whole"]).returncode == 0
     assert parts.run("./program").stdout == "40 102\n"
     assert parts.log[-1]["questions"] >= 1
+
+
+@pytest.fixture
+def handled(parts):
+    """What tools for objects make of one that carries bitcode."""
+    assert " T twice\n" in parts.run("nm", "library.o").stdout
+    for words in (
+        ["strip", "-g", "library.o", "-o", "stripped.o"],
+        ["objcopy", "--redefine-sym", "twice=thrice", "library.o", "renamed.o"],
+        ["ar", "rcs", "libwhole.a", "library.o"],
+        ["ar", "rcsT", "libthin.a", "library.o"],
+        ["ranlib", "libwhole.a"],
+    ):
+        run = parts.run(*words)
+        assert (run.returncode, run.stderr) == (0, "")
+    return parts
+
+
+@pytest.mark.parametrize(
+    ("library", "questions"),
+    [
+        (["-L.", "-lwhole"], 2),
+        pytest.param(["libwhole.a"], 2, marks=pytest.mark.slow),
+        pytest.param(["libthin.a"], 2, marks=pytest.mark.slow),
+        (["stripped.o"], 0),
+    ],
+)
+def test_objects_that_tools_have_handled_are_linked(handled, library, questions):
+    run = handled.cc("main.o", "native.o", *library, "-o", "program", options=["--whole"])
+    assert (run.returncode, run.stderr.count("warning")) == (0, int(library == ["stripped.o"]))
+    assert handled.log[-1]["questions"] == questions
+    assert handled.run("./program").stdout == "40 102\n"
+
+
+def test_what_a_tool_changes_of_an_object_holds(handled):
+    assert handled.cc("main.o", "native.o", "renamed.o", "-o", "program", options=["--whole"]).returncode != 0
+
+
+@pytest.mark.parametrize("flags", [["-flto"], ["-flto=thin"], ["-ffat-lto-objects", "-flto"]])
+def test_objects_of_whole_are_objects_whatever_else_is_asked(parts, flags):
+    assert parts.cc("-Oz", *flags, "-c", "library.c", "-o", "library.o", options=["--whole"]).returncode == 0
+    assert " T twice\n" in parts.run("nm", "library.o").stdout
+    assert LinkInput.read(parts.folder / "library.o").has_bitcode
+
+
+@pytest.mark.parametrize("target", ["x86_64-windows-gnu", "aarch64-macos", "powerpc-linux-musl"])
+def test_objects_that_cannot_carry_bitcode_are_the_plain_ones(build, target):
+    flags = ["-target", target, "-Oz", "-c", "calls.c", "-o"]
+    assert build.cc(*flags, "plain.o", options=["--plain"]).returncode == 0
+    run = build.cc(*flags, "whole.o", options=["--whole"])
+    assert (run.returncode, run.stderr.count("warning")) == (0, 1)
+    assert (build.folder / "whole.o").read_bytes() == (build.folder / "plain.o").read_bytes()
 
 
 @pytest.mark.slow

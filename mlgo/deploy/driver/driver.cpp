@@ -3,10 +3,11 @@
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
 // wrong with the channel, the command runs again as a plain one: a build never fails because of a policy. With --whole,
-// compiles make bitcode before optimization, and links become `mlgo ld`, which merges it and asks once. With --thin,
+// objects carry their bitcode before optimization, and links become `mlgo ld`, which merges it and asks once. With --thin,
 // compiles for ThinLTO are advised, and links become `mlgo ld`, which has `driver run -- COMMAND` advise the linker.
 #include "command.h"
 #include "conversation.h"
+#include "embedded.h"
 #include "process.h"
 #include "settings.h"
 #include "text.h"
@@ -270,7 +271,9 @@ int again(const Options &Asked, const Command &Given, char *const *Arguments, si
   return Status;
 }
 
-int compile(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments) {
+// Compiles under advice, or to an object that carries bitcode; where that cannot be, as the plain compiler.
+int compile(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments,
+            bool Embeds = false) {
   const double Start = now();
   Folder Place;
   if (!Place.make()) {
@@ -295,7 +298,12 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     Advice.add("-flto=thin");
   if (isatty(2) && !Asked.IsCommand) // which the compiler does not see
     Advice.add("-fcolor-diagnostics");
-  for (const char *const *Word = settings::Advice; *Word; ++Word) {
+  List<char *> All;
+  All.add(Arguments, NumArguments);
+  for (const char *Word : embedded::Options)
+    if (Embeds)
+      All.add(const_cast<char *>(Word));
+  for (const char *const *Word = settings::Advice; *Word && !Embeds; ++Word) {
     if (!strchr(*Word, '@')) {
       Advice.add(*Word);
       continue;
@@ -304,10 +312,11 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     Option.add(Place.Base, strlen(Place.Base) + 1);
     Advice.add(Option.data());
   }
-  addWords(Words, Asked, Given, Advice.data(), Advice.size(), Arguments, NumArguments);
+  addWords(Words, Asked, Given, Advice.data(), Advice.size(), All.data(), All.size());
   // zig keeps every object by its command line, and no two of them name the same channel.
   const char *Cache = getenv("ZIG_LOCAL_CACHE_DIR"), *Kept = Cache ? strdup(Cache) : nullptr;
-  setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
+  if (!Embeds)
+    setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
   int Errors[2] = {-1, -1};
   const bool Ready = Signals >= 0 && pipe2(Errors, O_CLOEXEC) == 0 && fcntl(Errors[0], F_SETFL, O_NONBLOCK) == 0;
   const pid_t Process =
@@ -340,10 +349,12 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     Wrong = "the compiler failed while it was advised";
   else if (!Wrong && !Asked.IsCommand && holds(Output.data(), Named.data()))
     Wrong = "what it writes would name a temporary folder";
+  else if (!Wrong && Embeds && !embedded::mark(Output.data()))
+    Wrong = "its object can carry no bitcode";
   if (Wrong)
     return again(Asked, Given, Arguments, NumArguments, "failed", Wrong, Start);
   writeAll(2, Said.data(), Said.size());
-  log(Asked, Given, "advised", "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
+  log(Asked, Given, Embeds ? "plain" : "advised", Embeds ? "the policy is asked when it is linked" : "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
   return 0;
 }
 
@@ -567,10 +578,8 @@ int main(int NumWords, char **Words) {
       becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2 + IsNew, NumWords - 2 - IsNew);
       warn("Python cannot be started to link");
     }
-    if (Given.MakesObject && !Given.MakesText && Asked.IsWhole && !whyNot(Asked, Given)) {
-      const char *const ToBitcode[] = {"-flto", "-Xclang", "-disable-llvm-passes"};
-      become(Asked, Given, Arguments, NumArguments, ToBitcode, 3);
-    }
+    if (Given.MakesObject && !Given.MakesText && Asked.IsWhole && !isThrough(Given) && !whyNot(Asked, Given))
+      return compile(Asked, Given, Arguments, NumArguments, true);
   }
   const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
   if (Hindrance)

@@ -1,0 +1,109 @@
+"""Inputs of a link, and the bitcode that objects among them carry.
+
+What ``mlgo cc --whole`` makes is the object of the plain compiler, with the bitcode of its source in a section besides.
+So every tool for objects takes it, and whoever links it without ``mlgo ld`` links that code. ``driver/embedded.h``
+marks the object. Tools that write it anew (``objcopy``, ``strip``, ``ld -r``) drop the mark: its bitcode lacks what
+they have changed, so it counts no longer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from mlgo.base.files import open_input, read_input
+from mlgo.corpus.capture.bitcode import is_bitcode
+from mlgo.errors import CorpusError, ObjectError
+from mlgo.objects import archives
+from mlgo.objects.elf import ELF, read_sections, section_contents
+
+_MARK, _MARK_AT = b"mlgo", 9
+"""In bytes of an ELF header that have no use."""
+_SHT_LLVM_LTO = 0x6FFF4C0C
+_START_BYTES, _RELOCATABLE = 18, b"\1\0"
+"""The type of an object is at the end of these bytes of its header."""
+
+
+@dataclass(frozen=True)
+class LinkInput:
+    """A file that is linked.
+
+    Attributes:
+        path: of the file.
+        is_archive: whether its objects are members of an archive.
+        objects: content of objects and bitcode; none of a shared object.
+    """
+
+    path: Path
+    is_archive: bool
+    objects: Sequence[bytes]
+
+    @classmethod
+    def read(cls, path: Path) -> "LinkInput | None":
+        """Read a file; None for what is no file."""
+        try:
+            with open_input(path) as file:
+                start = file.read(_START_BYTES)
+                is_archive = start.startswith((archives.MAGIC, archives.THIN_MAGIC))
+                is_read = is_archive or is_bitcode(start) or (start.startswith(ELF) and start.endswith(_RELOCATABLE))
+                data = start + file.read() if is_read else b""
+        except OSError:
+            return None
+        if not is_archive:
+            return cls(path, False, [data] if is_read else [])
+        try:
+            return cls(path, True, [_member(path, data, one) for one in archives.read_members(path, thin=True)])
+        except (CorpusError, OSError):  # the linker says so
+            return cls(path, True, [])
+
+    @property
+    def has_bitcode(self) -> bool:
+        """Whether there is bitcode to merge."""
+        return any(is_bitcode(one) or embedded_bitcode(one) for one in self.objects)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether bitcode of an object does not count, as the object was changed."""
+        return any(_section(one) and not embedded_bitcode(one) for one in self.objects)
+
+    def words(self, folder: Path) -> list[str]:
+        """Bitcode and other objects, written to ``folder``, as words of a linker."""
+        place = folder / f"{len(list(folder.iterdir()))}-{self.path.name}"
+        place.mkdir()
+        files = [place / str(number) for number in range(len(self.objects))]
+        for file, data in zip(files, self.objects, strict=True):
+            file.write_bytes(embedded_bitcode(data) or data)
+        return ["--start-lib", *map(str, files), "--end-lib"] if self.is_archive else [str(files[0])]
+
+
+def with_embedded(words: Sequence[str], folder: Path) -> list[str]:
+    """Words of a linker, with bitcode, written to ``folder``, in place of files and libraries that carry it."""
+    folders = [word.removeprefix("-L") or after for word, after in pairwise([*words, ""]) if word.startswith("-L")]
+    suffixes = (".a",) if "-static" in words else (".so", ".a")
+    found = []
+    for word in words:
+        names = [f"lib{word[2:]}{suffix}" for suffix in suffixes] if word.startswith("-l") else []
+        libraries = (path for place in folders for name in names if (path := Path(place, name)).is_file())
+        file = None if word.startswith("-") and not names else LinkInput.read(next(libraries, Path(word)))
+        found += file.words(folder) if file and any(map(embedded_bitcode, file.objects)) else [word]
+    return found
+
+
+def embedded_bitcode(data: bytes) -> bytes:
+    """Bitcode that an object carries, unless somebody has changed the object; empty if there is none."""
+    return _section(data) if data[_MARK_AT : _MARK_AT + len(_MARK)] == _MARK else b""
+
+
+def _member(archive: Path, data: bytes, member: archives.Member) -> bytes:
+    if member.offset < 0:
+        return read_input(archive.parent / member.name)
+    return data[member.offset : member.offset + member.size]
+
+
+def _section(data: bytes) -> bytes:
+    try:
+        sections = read_sections(data)
+    except ObjectError:
+        return b""
+    found = sections[sections["type"] == _SHT_LLVM_LTO]
+    return section_contents(data, found[0]) if len(found) else b""
