@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, write_rows
 from mlgo.base.files import relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
@@ -83,6 +83,10 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
         print(f"note: {note}", file=sys.stderr)
+    if status and not build.units:
+        error = CorpusError(f"the build ended with status {status} before it had made anything")
+        error.exit_status = status
+        raise error
     if not build.units and not build.modules:
         raise CorpusError(
             "no compile was seen; set compilers in the environment (CC=... mlgo capture ... -- make), not behind make; "
@@ -95,7 +99,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     name = args.name or args.output.resolve().name
     objects = object_rows(name, build.units, ran=bool(command))  # now: the next build may replace them
-    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root)))
+    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, build.origin(root))
     return write_project(args.output, build, _extraction(args, name)), status
 
 
@@ -131,6 +135,10 @@ def _summary(output: Path, captured: Captured) -> str:
         lines.append(f"{count} sources left out ({kind}), the first is {shown(first)}")
     lines += [
         f"{count} modules of {level} are marked as of the configured level" for level, count in captured.edited.items()
+    ]
+    lines += [
+        f"{shown(name)} links {len(files)} files that were not seen being made, the first is {shown(files[0])}"
+        for name, files in captured.foreign.items()
     ]
     lines += [f"link left out: {shown(name)}: {shown(reason)}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MAGIC = b"BC\xc0\xde"
 WRAPPED_MAGIC = b"\xde\xc0\x17\x0b"
+START_BYTES = 8
+"""Bytes of a file that show what it is."""
 _USED = re.compile(rb"[^\0]")
 _WRAPPER = struct.Struct("<5I")
 _ENTER_BLOCK, _UNABBREVIATED, _ABBREVIATION_BITS = 1, 3, 2

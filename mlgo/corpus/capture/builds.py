@@ -4,13 +4,14 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from filecmp import cmp
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
+from mlgo.base.artifacts import provenance
 from mlgo.corpus.capture.bitcode import BitcodeUnit
 from mlgo.corpus.capture.commands import (
     ArchiveStep,
@@ -22,6 +23,7 @@ from mlgo.corpus.capture.commands import (
     steps_of,
 )
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
+from mlgo.corpus.capture.origins import Moved, Origins, find_moved, moved_rows, real_place
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import link_words
 from mlgo.host.linker import await_linker
@@ -41,6 +43,7 @@ class BuildUnit:
     # object's name follows after `@`.
     name: str
     compile: CompileStep  # what was done
+    object: Path  # where its object lies when the build has ended
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class BuiltProgram:
     link: LinkStep  # what was done
     parts: tuple[LinkPart, ...]  # what was linked and compiled in this build, in order
     foreign: tuple[str, ...]  # inputs that were not: libraries of the system, objects of other builds
+    file: Path  # where it lies when the build has ended
 
 
 @dataclass(frozen=True)
@@ -71,80 +75,111 @@ class Build:
     left_out: Mapping[str, str] = field(default_factory=dict)  # why a linked file is not among them, by name
     modules: tuple[BitcodeUnit, ...] = ()  # bitcode that was there already
     notes: tuple[str, ...] = ()  # what a user should know of it, a line each
+    moved: Moved = field(default_factory=dict)  # files that are no longer where they were made
+
+    def origin(self, root: Path) -> dict[str, Any]:
+        """Provenance of tables: what the links of the build are done again by."""
+        return provenance(root=str(root), moved=moved_rows(self.moved))
 
 
-def read_build(steps: Iterable[Step], root: Path, temporary: Sequence[Path] = ()) -> Build:
+@dataclass
+class _Made:
+    """What an object or an archive holds: numbers of compiles, in order."""
+
+    numbers: Sequence[int] = ()
+    is_archive: bool = False
+
+
+def read_build(
+    steps: Iterable[Step], root: Path, temporary: Sequence[Path] = (), moved: Moved = MappingProxyType({})
+) -> Build:
     """Put the steps of a build, in the order of time, together; names are relative to its root.
 
     A file that is made again replaces what it was before, but what was linked with it keeps it. Names say ``tmp`` for
     ``temporary`` folders, those with random or machine-specific names, the longest first: so they are the same in every
     build.
+
+    Args:
+        moved: where files have got to that are no longer where a step made them, see `find_moved`.
     """
+    real_root = Path(os.path.realpath(root))
 
     def name(path: Path) -> str:
+        if not path.is_relative_to(root) and (real := real_place(path)).is_relative_to(real_root):
+            path = root / real.relative_to(real_root)
         text = as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
         for folder in temporary:
             text = text.replace(f"{folder}/", "tmp/")
         return text
 
+    def place(step: CompileStep | LinkStep) -> Path:
+        return moved.get((step.output, step.contents.get(step.output, "")), step.output)
+
     compiles: list[CompileStep] = []
-    held: dict[Path, list[int]] = {}  # by object or archive: numbers of the compiles in it
-    archives: set[Path] = set()
-    links: dict[Path, tuple[LinkStep, list[tuple[Path, list[int]]]]] = {}
+    origins: Origins[_Made] = Origins()
+    links: dict[Path, tuple[LinkStep, list[tuple[Path, _Made]]]] = {}
     for step in steps:
+
+        def held(path: Path, contents: Mapping[Path, str] = step.contents) -> _Made:
+            return origins.get(path, contents) or _Made()
+
         if isinstance(step, CompileStep):
-            held[step.output] = [len(compiles)]
-            archives.discard(step.output)
+            origins.put(step.output, _Made([len(compiles)]), step.contents)
             compiles.append(step)
         elif isinstance(step, ArchiveStep):
-            before = held.get(step.output, []) if step.output in archives else []
-            added = [number for member in step.members for number in held.get(member, [])]
-            again = {compiles[number].output for number in added}
-            held[step.output] = [n for n in before if compiles[n].output not in again] + list(dict.fromkeys(added))
-            archives.add(step.output)
+            before = held(step.output)
+            added = dict.fromkeys(number for member in step.members for number in held(member).numbers)
+            again = {place(compiles[number]) for number in added}
+            kept = [n for n in before.numbers if before.is_archive and place(compiles[n]) not in again]
+            origins.put(step.output, _Made([*kept, *added], is_archive=True), step.contents)
         elif isinstance(step, ExtractStep):
-            for number in held.get(step.archive, []):
-                held[step.folder / compiles[number].output.name] = [number]
+            for number in held(step.archive).numbers:
+                origins.put(step.folder / place(compiles[number]).name, _Made([number]), {})
         elif step.kind == "relocatable":
-            held[step.output] = [number for path in step.inputs for number in held.get(path, [])]
-            archives.discard(step.output)
+            numbers = [number for path in step.inputs for number in held(path).numbers]
+            origins.put(step.output, _Made(numbers), step.contents)
         else:
-            links.pop(step.output, None)
-            inputs = [path for path in _with_libraries(step, archives) if path != step.output]
-            numbers = [list(held.get(original_archive(path, archives), [])) for path in inputs]
-            links[step.output] = step, list(zip(inputs, numbers, strict=True))
-    last = {one.output: number for number, one in enumerate(compiles)}
-    linked = {number for _, inputs in links.values() for _, numbers in inputs for number in numbers}
-    wanted = [number for number, one in enumerate(compiles) if last[one.output] == number or number in linked]
-    names = _names([compiles[number] for number in wanted], name)
+            links.pop(place(step), None)
+            files = [*step.inputs, *_libraries(step, lambda path: held(path).is_archive)]
+            links[place(step)] = step, [(path, held(path)) for path in files if path != step.output]
+    last = {place(one): number for number, one in enumerate(compiles)}
+    linked = {number for _, inputs in links.values() for _, made in inputs for number in made.numbers}
+    wanted = [number for number, one in enumerate(compiles) if last[place(one)] == number or number in linked]
+    names = _names([compiles[number] for number in wanted], name, place)
     by_number = dict(zip(wanted, names, strict=True))
     programs = [
         BuiltProgram(
-            name(link.output),
+            name(file),
             link,
             tuple(
-                LinkPart(tuple(by_number[n] for n in numbers), _kind(path, link, archives))
-                for path, numbers in inputs
-                if numbers
+                LinkPart(tuple(by_number[n] for n in made.numbers), _kind(path, link, made))
+                for path, made in inputs
+                if made.numbers
             ),
-            tuple([name(path) for path, numbers in inputs if not numbers]),
+            tuple([name(path) for path, made in inputs if not made.numbers]),
+            file,
         )
-        for link, inputs in links.values()
-        if any(numbers for _, numbers in inputs) and not link.problem
+        for file, (link, inputs) in links.items()
+        if any(made.numbers for _, made in inputs) and not link.problem
     ]
-    left_out = {name(link.output): link.problem for link, _ in links.values() if link.problem}
-    return Build(tuple(BuildUnit(by_number[n], compiles[n]) for n in wanted), tuple(programs), left_out)
+    left_out = {name(file): link.problem for file, (link, _) in links.items() if link.problem}
+    units = tuple(BuildUnit(by_number[n], compiles[n], place(compiles[n])) for n in wanted)
+    return Build(units, tuple(programs), left_out, moved=moved)
 
 
-def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = ()) -> Build:
+def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = (), results: Sequence[Path] = ()) -> Build:
     """The build that wrappers have recorded in a folder, without what only tried the compiler; see `read_build`.
 
     Left out are files that are gone, and CMake's own tests.
+
+    Args:
+        results: further folders, besides the root, to which a build may have moved what it made.
     """
-    build = read_build(chain.from_iterable(map(steps_of, read_invocations(folder / RECORDS))), root, temporary)
-    programs = tuple(one for one in build.programs if _is_product(one.link.output))
+    steps = list(chain.from_iterable(map(steps_of, read_invocations(folder / RECORDS))))
+    build = read_build(steps, root, temporary, find_moved(steps, root, *results))
+    programs = tuple(one for one in build.programs if _is_product(one.file))
     linked = {name for one in programs for part in one.parts for name in part.units}
-    units = tuple(one for one in build.units if one.name in linked or _is_product(one.compile.output))
+    units = tuple(one for one in build.units if one.name in linked or _is_product(one.object))
     return replace(build, units=units, programs=programs)
 
 
@@ -160,34 +195,30 @@ def as_text(name: str) -> str:
         return name.encode(errors="backslashreplace").decode()
 
 
-def _with_libraries(link: LinkStep, archives: set[Path]) -> list[Path]:
-    """Inputs of a link, and archives of the build that ``-l`` found in its folders."""
-    found = list(link.inputs)
+def _libraries(link: LinkStep, is_archive: Callable[[Path], bool]) -> Iterator[Path]:
+    """Archives of the build that ``-l`` found in the folders of a link."""
     for name in link.libraries:
         file = name[1:] if name.startswith(":") else f"lib{name}.a"
-        made = [
-            path for folder in link.library_folders if original_archive(path := folder / file, archives) in archives
-        ]
-        found += made[:1]
-    return found
+        found = (path for folder in link.library_folders if is_archive(path := folder / file))
+        yield from islice(found, 1)
 
 
-def original_archive(path: Path, archives: Collection[Path]) -> Path:
-    """The archive of the build that a file is a copy of, as ``make install`` makes; else the file itself."""
-    is_known = path in archives or path.suffix != ".a"
-    same = [] if is_known else [one for one in archives if one.name == path.name]
-    return next((one for one in same if one.is_file() and path.is_file() and cmp(one, path, shallow=False)), path)
+def _kind(path: Path, link: LinkStep, made: _Made) -> Literal["object", "archive"]:
+    is_archive = made.is_archive and path not in link.whole
+    return "archive" if is_archive and not is_shared(path.name) else "object"
 
 
-def _kind(path: Path, link: LinkStep, archives: set[Path]) -> Literal["object", "archive"]:
-    is_archive = original_archive(path, archives) in archives and path not in link.whole
-    return "archive" if is_archive and not _SHARED.search(path.name) else "object"
+def is_shared(name: str) -> bool:
+    """Whether a file is a shared library by its name."""
+    return _SHARED.search(name) is not None
 
 
-def _names(compiles: Sequence[CompileStep], name: Callable[[Path], str]) -> list[str]:
+def _names(
+    compiles: Sequence[CompileStep], name: Callable[[Path], str], place: Callable[[CompileStep], Path]
+) -> list[str]:
     sources = [name(Path(os.path.normpath(one.folder / one.source))) for one in compiles]
     counts = Counter(sources)
-    names = [f"{s}@{name(one.output)}" if counts[s] > 1 else s for s, one in zip(sources, compiles, strict=True)]
+    names = [f"{s}@{name(place(one))}" if counts[s] > 1 else s for s, one in zip(sources, compiles, strict=True)]
     return unique_names(names)  # one source, one object, compiled twice, and both were linked
 
 
@@ -207,6 +238,14 @@ def free_name(name: str, taken: dict[str, int]) -> str:
     return free
 
 
+@dataclass(frozen=True)
+class _Again:
+    """What is in the place of a file of the build."""
+
+    file: Path | None = None  # None for the build's own
+    members: tuple[Path, ...] = ()  # of an archive, as the build names them
+
+
 @dataclass
 class Relink:
     """Archives and links of a build, with other objects in the place of its own.
@@ -219,8 +258,8 @@ class Relink:
     folder: Path  # for the files
     cache_dir: Path  # folder for zig's caches
     timeout_s: float  # deadline of each link
-    _made: dict[Path, Path] = field(default_factory=dict)  # by path in the build
-    _members: dict[Path, list[Path]] = field(default_factory=dict)  # by archive
+    _made: Origins["_Again"] = field(default_factory=Origins)
+    _num_made: int = 0
 
     @staticmethod
     def check(calls: Iterable[ToolInvocation], build: Build, tools: Collection[tuple[str, ...]]) -> None:
@@ -246,51 +285,53 @@ class Relink:
         """Link the programs of a build; `LinkError` where one of its tools refuses."""
         names = {unit.compile: unit.name for unit in build.units}
         programs = {program.link: program.name for program in build.programs}
+        linked: dict[str, Path] = {}
         for call in calls:
             for step in steps_of(call):
                 if isinstance(step, CompileStep):
-                    self._made.pop(step.output, None)
-                    if (name := names.get(step)) in self.objects:
-                        self._made[step.output] = self.objects[str(name)]
+                    self._made.put(step.output, _Again(self.objects.get(names.get(step, ""))), step.contents)
                 elif isinstance(step, ArchiveStep):
                     self._archive(step)
                 elif isinstance(step, ExtractStep):
-                    for member in self._members.get(step.archive, []):
-                        self._made[step.folder / member.name] = self._made.get(member, member)
+                    for member in self._again(step.archive, step).members:
+                        self._made.put(step.folder / member.name, self._again(member, step), {})
                 elif step.kind == "relocatable" or step in programs:
-                    self._link(call, step)
-        return {name: self._made[link.output] for link, name in programs.items() if link.output in self._made}
+                    file = self._link(call, step)
+                    linked |= {programs[step]: file} if step in programs else {}
+        return linked
+
+    def _again(self, path: Path, step: Step) -> "_Again":
+        return self._made.get(path, step.contents) or _Again()
 
     def _archive(self, step: ArchiveStep) -> None:
-        members = [str(path) for member in step.members if (path := self._made.get(member, member)).exists()]
-        target = self._made[step.output] if step.output in self._members else self._place(step.output)
-        self._run([str(find_linker()), "ar", "rcs", str(target), *members], self.folder)
-        self._members.setdefault(step.output, []).extend(step.members)
-        self._made[step.output] = target
+        members = [path for member in step.members if (path := self._again(member, step).file or member).exists()]
+        before = self._again(step.output, step)
+        target = before.file if before.members and before.file else self._place(step.output)
+        self._run([str(find_linker()), "ar", "rcs", str(target), *map(str, members)], self.folder)
+        self._made.put(step.output, _Again(target, (*before.members, *step.members)), step.contents)
 
-    def _link(self, call: ToolInvocation, step: LinkStep) -> None:
+    def _link(self, call: ToolInvocation, step: LinkStep) -> Path:
         sources = {one.source: one.output for one in steps_of(call) if isinstance(one, CompileStep)}
         target = self._place(step.output)
         words = [self._word(word, call.folder, step, sources) for word in _relink_words(call, step)]
         # The output comes first: behind an option without its value, such as a last `-L`, it would be that value.
         self._run([*shlex.split(call.program), "-o", str(target), *words], call.folder)
-        self._made[step.output] = target
+        self._made.put(step.output, _Again(target), step.contents)
+        return target
 
     def _word(self, word: str, folder: Path, link: LinkStep, sources: Mapping[str, Path]) -> str:
         """A word of a link, where it names a file that is made again: that file."""
         if word.startswith("-Wl,"):
             return ",".join([self._word(part, folder, link, sources) for part in word.split(",")])
         if word.startswith("-l"):
-            found = (self._of(place / f"lib{word[2:]}.a") for place in link.library_folders)
+            found = (self._again(place / f"lib{word[2:]}.a", link).file for place in link.library_folders)
             return next((str(path) for path in found if path is not None), word)
-        path = self._of(sources.get(word) or (folder / word).resolve())
+        path = self._again(sources.get(word) or Path(os.path.normpath(folder / word)), link).file
         return word if path is None else str(path)
 
-    def _of(self, path: Path) -> Path | None:
-        return self._made.get(original_archive(path, self._members))
-
     def _place(self, output: Path) -> Path:
-        place = self.folder / f"{len(self._made):04d}" / output.name
+        self._num_made += 1
+        place = self.folder / f"{self._num_made:04d}" / output.name
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
 

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_and_options
+from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shell_words, tool_and_options
 from mlgo.host.command_line import (
     DEPENDENCY_OPTIONS,
     LINK_OPTIONS,
@@ -29,6 +29,8 @@ _TOLERATED = re.compile(
 """Options about warnings that are errors in clang unless an option says otherwise: a source may not compile without."""
 
 _DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", *DEPENDENCY_OPTIONS))
+_MOST_RESPONSES = 256
+"""Response files that a call may read; the driver of ``mlgo cc`` reads as many."""
 _NOT_COMPILING = WITHOUT_CODE | {"-S"}
 
 
@@ -45,6 +47,7 @@ class CompileStep:
     temporary: bool = False  # whether the object was
     problem: str = ""  # why the source cannot be compiled again, if that is known already: kind, colon, reason
     program: str = ""  # the compiler that ran, in one or several words for a shell
+    contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class ArchiveStep:
 
     output: Path  # the archive, absolute
     members: tuple[Path, ...]  # objects or archives, absolute, in order; added to what it holds already
+    contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class ExtractStep:
 
     archive: Path  # absolute
     folder: Path  # where the files come to lie
+    contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class LinkStep:
     export_dynamic: bool = False  # a program that exports its symbols
     entry: str = ""  # name of the entry point, where one is given
     problem: str = ""  # why it is not known what is linked; empty if it is
+    contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
 
 Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
@@ -87,31 +93,40 @@ Step = CompileStep | ArchiveStep | ExtractStep | LinkStep
 def steps_of(call: ToolInvocation) -> Iterator[Step]:
     """Steps of a call, compiles first; none for calls that ask for a version, preprocess, or list an archive."""
     arguments = expanded(call)
-    unread = (word for word, text in call.responses.items() if shell_words(text) is None)
-    problem = call.problem or next((f"response: quotes in {word} do not end, or it is too long" for word in unread), "")
+    unread = next((word for word in arguments if word in call.responses), "")
+    problem = call.problem or (unread and f"response: {unread} is too long, or such files name each other")
+    contents = {_absolute(call.folder, file): content for file, content in call.contents.items()}
+    steps: list[Step]
     if call.tool == "ar":
-        yield from _archive(call.folder, arguments)
-        return
-    if call.tool != "ld":
+        steps, problem = list(_archive(call.folder, arguments)), ""
+    elif call.tool != "ld":
         steps = list(_compiler(call, arguments))
     elif any(word in ("-v", "-V", "--version", "--help") for word in arguments):
         return
     else:
         link = _link(call.folder, arguments, "a.out", through_compiler=False)
         steps = [link] if link.inputs else []
-    yield from (replace(step, problem=problem) if problem else step for step in steps)
+    known: dict[str, Any] = {"contents": contents, **({"problem": problem} if problem else {})}
+    yield from (replace(step, **known) for step in steps)
 
 
 def expanded(call: ToolInvocation) -> list[str]:
-    """Arguments of a call with response files in the place of ``@FILE``; a file that nobody kept stays a word.
+    """Arguments of a call with response files in the place of ``@FILE``, and those that are in response files.
 
-    A tool of several words, such as ``gcc -m32``, has its own first.
+    A file that nobody kept stays a word, and so do files that name each other without end. A tool of several words,
+    such as ``gcc -m32``, has its own first.
     """
     words = list(tool_and_options(shell_words(call.program) or [call.program])[1])
-    for argument in call.arguments:
-        text = call.responses.get(argument) if argument.startswith("@") else None
-        inside = None if text is None else shell_words(text)
-        words += [argument] if inside is None else inside
+    rest, num_read = list(reversed(call.arguments)), 0
+    while rest:
+        word = rest.pop()
+        text = call.responses.get(word) if num_read < _MOST_RESPONSES else None
+        inside = None if text is None else response_words(text)
+        if inside is None:
+            words.append(word)
+        else:
+            num_read += 1
+            rest += reversed(inside)
     return words
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 from mlgo.base.files import MAX_TEXT_BYTES, joined, parse_json, read_input, write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import CompileStep, Step, steps_of
-from mlgo.corpus.capture.invocations import ToolInvocation, shell_words, tool_called
+from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shell_words, tool_called
 from mlgo.errors import CorpusError
 from mlgo.host.command_line import SOURCE_LANGUAGES
 
@@ -41,8 +41,10 @@ class Responses:
     def of(self, words: Sequence[str], folder: Path) -> tuple[dict[str, str], str]:
         """Content of response files by argument, and why one of them is not known; empty if all are."""
         found, problem = dict[str, str](), ""
-        for word in words:
-            if len(word) < 2 or not word.startswith("@"):
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if len(word) < 2 or not word.startswith("@") or word in found:
                 continue
             path = folder / word[1:]
             if word[1:] in self.contents:
@@ -56,6 +58,7 @@ class Responses:
                 problem = f"response: {word}, a file with further arguments, lies outside of the build's folder"
             else:
                 found[word] = read_input(path, MAX_TEXT_BYTES).decode(errors="surrogateescape")
+            rest = [*(response_words(found.get(word, "")) or ()), *rest]
         return found, problem
 
 

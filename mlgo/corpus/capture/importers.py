@@ -6,7 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from mlgo.base.files import MAX_FILE_BYTES, open_input
-from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
+from mlgo.corpus.capture.bitcode import (
+    START_BYTES,
+    BitcodeUnit,
+    Piece,
+    find_embedded,
+    find_modules,
+    is_bitcode,
+    is_object,
+)
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
 from mlgo.corpus.capture.databases import is_cmake, read_cmake, read_database
@@ -21,7 +29,6 @@ KINDS = (
 )
 """Kinds of builds that are recognised, for messages."""
 
-_START_BYTES = 8
 _DATABASE = "compile_commands.json"
 
 
@@ -93,7 +100,7 @@ def _of_file(file: Path, name: str, options: tuple[str, ...]) -> Iterator[Bitcod
 
 def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[BitcodeUnit]:
     """Modules in an object or in bitcode; none if it is neither."""
-    start = Piece(piece.path, piece.offset, min(_START_BYTES, piece.size)).read()
+    start = Piece(piece.path, piece.offset, min(START_BYTES, piece.size)).read()
     if is_bitcode(start) and name.endswith(".thinlto.bc"):
         return [BitcodeUnit(name, piece, problem="index: of ThinLTO, which holds no code")]
     try:
@@ -114,4 +121,4 @@ def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[Bitcode
 
 def _start(file: Path) -> bytes:
     with open_input(file, MAX_FILE_BYTES) as opened:
-        return opened.read(_START_BYTES)
+        return opened.read(START_BYTES)

@@ -1,8 +1,9 @@
 """Invocations of compilers, archivers and linkers, recorded by wrappers while a build runs.
 
-A wrapper writes its call to a file of its own and becomes the real tool. It is a shell script: a shell starts in a
-millisecond, Python in twenty. Programs that the real tool starts are found as without wrappers, so the linker that a
-compiler calls is not recorded a second time.
+A wrapper writes its call to a file of its own, runs the real tool, and adds checksums of the files that the call names:
+objects may be renamed, or gone, when the build ends. It is a shell script: a shell starts in a millisecond, Python in
+twenty. Programs that the real tool starts are found as without wrappers, so the linker that a compiler calls is not
+recorded a second time.
 """
 
 import functools
@@ -44,9 +45,31 @@ _MOST_QUOTED, _MOST_WORDS = 1 << 20, 1 << 17
 """Letters of a text with quotes, which is read letter by letter; words of a text."""
 
 
+_SPACES = " \t\n\v\f\r"
+_RESPONSE_WORD = re.compile(
+    rf"""(?:[^{_SPACES}'"\\]+|\\.?|'(?:[^'\\]|\\.)*(?:'|\\?\Z)|"(?:[^"\\]|\\.)*(?:"|\\?\Z))+""", re.DOTALL
+)
+_RESPONSE_PIECE = re.compile(r"""\\(.?)|'((?:[^'\\]|\\.)*)(?:'|\\?\Z)|"((?:[^"\\]|\\.)*)(?:"|\\?\Z)""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+@functools.lru_cache(maxsize=16)
+def response_words(text: str) -> list[str] | None:
+    """Words of a response file as GCC and clang read it; None where there are too many.
+
+    A backslash stands before any character, in quotes, too. Quotes that do not end go on to the end of the file.
+    """
+
+    def plain(piece: re.Match[str]) -> str:
+        return _ESCAPED.sub(r"\1", piece[1] or piece[2] or piece[3] or "")
+
+    found = [_RESPONSE_PIECE.sub(plain, match[0]) for match in _RESPONSE_WORD.finditer(text)]
+    return found if len(found) <= _MOST_WORDS else None
+
+
 @functools.lru_cache(maxsize=16)
 def shell_words(text: str) -> list[str] | None:
-    """Words of a command for a shell, or of a response file; None where quotes do not end, or there is too much."""
+    """Words of a command for a shell; None where quotes do not end, or there is too much."""
     if not re.search(r"""['"\\]""", text):
         found = [word for word in re.split("[ \\t\\r\\n]+", text) if word]
         return found if len(found) <= _MOST_WORDS else None
@@ -82,15 +105,17 @@ class ToolInvocation:
     arguments: tuple[str, ...]  # after the name, response files still as `@FILE`
     # Content of these files at that time, by argument.
     responses: Mapping[str, str] = field(default_factory=dict)
-    began_ns: int = 0  # when it was written down, in nanoseconds
+    ended_ns: int = 0  # when it had ended, in nanoseconds
     # Why what it does is not known whole, such as a response file that is gone: kind, colon, reason.
     problem: str = ""
+    # SHA-256 of files that it names, when it had ended, by the names that it has for them.
+    contents: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_invocations(records: Path) -> list[ToolInvocation]:
     """Read what wrappers have written, in the order of time; one that a kill has cut off is passed over."""
     calls = [call for path in records.iterdir() if path.is_file() and (call := _read_call(path)) is not None]
-    return sorted(calls, key=lambda call: (call.began_ns, call.arguments))
+    return sorted(calls, key=lambda call: (call.ended_ns, call.arguments))
 
 
 def _read_call(path: Path) -> ToolInvocation | None:
@@ -108,9 +133,19 @@ def _read_call(path: Path) -> ToolInvocation | None:
             raise ValueError(f"no folder {folder}")
         arguments, rest = fields[_FIELDS:][: int(count)], fields[_FIELDS + int(count) :]
         responses = dict(zip(rest[::2], rest[1::2], strict=True))
+        sums = (line.partition("  ") for line in responses.pop("", "").splitlines())
+        contents = {file: content for content, _, file in sums if not content.startswith("\\")}
     except ValueError as error:
         raise ArtifactError(f"{path} is no record of a call; delete its folder and capture the build again") from error
-    return ToolInvocation(tool, program, Path(folder), tuple(arguments), responses, path.stat().st_mtime_ns)  # type: ignore[arg-type]
+    return ToolInvocation(
+        tool,  # type: ignore[arg-type]
+        program,
+        Path(folder),
+        tuple(arguments),
+        responses,
+        path.stat().st_mtime_ns,
+        contents=contents,
+    )
 
 
 RECORDS = "records"
@@ -119,26 +154,52 @@ RECORDS = "records"
 VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
 """Environment variables that name tools for a build."""
 
-# Several processes write at the same time, and the number of a process may come again: names are counted.
+# Several processes write at the same time, and the number of a process may come again: names are counted. Checksums are
+# of the words that are files, and of the objects that a compiler names after its sources.
 _WRAPPER = """\
 #!/bin/sh
-# Writes this call down for mlgo capture, then becomes the real tool.
+# Writes this call down for mlgo capture, and runs the real tool.
 PATH={path}
 records={records}
-if [ -d "$records" ]; then
-  number=0
-  while [ -e "$records/$$-$number" ] || [ -L "$records/$$-$number" ]; do number=$((number + 1)); done
-  {{
-    printf '%s\\0' {tool} {program} "$PWD" "$#" "$@"
-    for argument in "$@"; do
-      case $argument in
-        @?*) if [ -f "${{argument#@}}" ]; then printf '%s\\0' "$argument"; cat "${{argument#@}}"; printf '\\0'; fi ;;
-      esac
-    done
-    printf 'end\\0'
-  }} > "$records/$$-$number"
-fi
-exec {program_words} "$@"
+[ -d "$records" ] || exec {program_words} "$@"
+set -f
+inside='' kept='|' number=0
+while [ -e "$records/$$-$number" ] || [ -L "$records/$$-$number" ]; do number=$((number + 1)); done
+keep_responses() {{
+  for word do
+    case $word in @?*) ;; *) continue ;; esac
+    case $kept in *"|$word|"*) continue ;; esac
+    [ -f "${{word#@}}" ] || continue
+    kept="$kept$word|"
+    text=$(tr -d '\\0' < "${{word#@}}"; echo .) # command substitution takes away line ends
+    text=${{text%.}}
+    printf '%s\\0' "$word" "$text"
+    inside="$inside $text"
+    keep_responses $text
+  done
+}}
+name_files() {{
+  for word do
+    case $word in
+      -o?*) word=${{word#-o}} ;;
+      -*) continue ;;
+      *.[cCi] | *.cc | *.cpp | *.cxx | *.c++ | *.ii) word=${{word##*/}} && word=${{word%.*}}.o ;;
+    esac
+    if [ -f "$word" ]; then printf '%s\\0' "$word"; fi
+  done
+}}
+{{
+  printf '%s\\0' {tool} {program} "$PWD" "$#" "$@"
+  keep_responses "$@"
+}} > "$records/$$-$number"
+{program_words} "$@"
+status=$?
+{{
+  printf '\\0'
+  name_files "$@" a.out $inside | xargs -0r sha256sum 2> /dev/null
+  printf '\\0end\\0'
+}} >> "$records/$$-$number"
+exit $status
 """
 
 
@@ -159,7 +220,7 @@ def is_own(program: str, environment: Mapping[str, str] = os.environ) -> bool:
 def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, str] = os.environ) -> int:
     """Run a build whose calls are recorded in ``folder/records``; wrappers in it are replaced, records are kept.
 
-    Returns its exit status, negative where a signal ended it.
+    Returns its exit status, as a shell has it where a signal ended it.
     """
     joined(folder, RECORDS).mkdir(parents=True, exist_ok=True)
     wrapped = wrap_tools(folder, environment)
@@ -168,7 +229,8 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
     process = subprocess.Popen(command, env=wrapped)
     while True:
         try:
-            return process.wait()
+            status = process.wait()
+            return status if status >= 0 else 128 - status
         except KeyboardInterrupt:  # the build has had it, too, and what it did until then is kept
             process.send_signal(signal.SIGINT)
 
@@ -181,10 +243,10 @@ def wrap_tools(
     tools = folder / "tools"
     make_folders(folder, tools.name)
     found: dict[str, tuple[Tool, Sequence[str]]] = {}  # by name; the first on the path counts
-    for place in map(Path, filter(None, path.split(os.pathsep))):
-        for file in sorted(place.iterdir()) if place.is_dir() else ():
+    for place in filter(None, path.split(os.pathsep)):
+        for file in (Path(place, name) for name in _listed(place)):
             kind = tool_called(file.name)
-            if kind is not None and file.name not in found and os.access(file, os.X_OK):
+            if kind is not None and file.name not in found and os.access(file, os.X_OK) and file.is_file():
                 found[file.name] = kind, [str(file)]
     for name, words in (commands or {}).items():
         if (kind := tool_called(name)) is not None:
@@ -198,11 +260,23 @@ def wrap_tools(
             if program is None:
                 raise ConfigError(f"{variable}={environment[variable]}: there is no program {called[0]}")
             # Build systems look at the name to see which compiler it is.
-            wrapper = tools / f"{variable.lower()}-is" / tool_and_options([program, *called[1:]])[0]
-            wrapper.parent.mkdir()
+            name = tool_and_options([program, *called[1:]])[0]
+            wrapper = tools.absolute() / f"{variable.lower()}-is" / name
+            named[variable] = str(wrapper)
+            if shlex.quote(named[variable]) != named[variable]:  # make and shells take it for several words
+                named[variable] = f"{variable.lower()}-is-{name}"
+                wrapper = tools / named[variable]
+            wrapper.parent.mkdir(exist_ok=True)
             _write_wrapper(wrapper, tool, [program, *called[1:]], path, folder)
-            named[variable] = str(wrapper.absolute())
     return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
+
+
+def _listed(folder: str) -> list[str]:
+    """Names of programs in a folder of PATH: of one that may be searched but not read, those that are looked for."""
+    try:
+        return sorted(file.name for file in Path(folder).iterdir())
+    except OSError:
+        return ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"]
 
 
 def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path) -> None:

@@ -56,8 +56,8 @@ def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[
     Unless the build ``ran`` just now, a compiler is asked what it is only if PATH has it: a database may come from
     others.
     """
-    last = {unit.compile.output: unit.name for unit in units}
-    return [_row(project, unit, ran, last[unit.compile.output] == unit.name) for unit in units]
+    last = {unit.object: unit.name for unit in units}
+    return [_row(project, unit, ran, last[unit.object] == unit.name) for unit in units]
 
 
 def measured_object(data: bytes) -> tuple[int, str]:
@@ -164,7 +164,7 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         missing = "replaced: a later compile wrote the same object"
     else:
         try:
-            data = one.output.read_bytes()
+            data = unit.object.read_bytes()
             sha256 = hashlib.sha256(data).hexdigest()
             text, contents = measured_object(data)
         except OSError:

@@ -33,7 +33,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without, ir_of, program_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
-from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text
+from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text, is_shared
 from mlgo.corpus.capture.commands import CompileStep
 from mlgo.corpus.capture.options import (
     is_of_level,
@@ -222,6 +222,7 @@ class Captured:
     programs: int  # linked files
     left_out: dict[str, str]  # linked files that are not among them, with reasons, by name
     edited: dict[str, int]  # number of modules that had another level, by level
+    foreign: dict[str, list[str]]  # objects and archives that were not seen being made, by the program that has them
 
 
 def write_project(folder: Path, build: Build, extraction: Extraction) -> Captured:
@@ -249,7 +250,9 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
     modules = {unit.name for unit in units} - skipped.keys()
     programs = [program_of(modules, _program_row(extraction.project, program)) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
-    return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited))
+    foreign = {one.name: [name for name in one.foreign if not is_shared(name)] for one in build.programs}
+    foreign = {name: files for name, files in foreign.items() if files}
+    return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited), foreign)
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, write_rows
 from mlgo.base.files import joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
@@ -55,7 +55,7 @@ def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extractio
     (folder / "unpacked").rmdir()
     build = capture_wheel(source, folder, wheel, extraction)
     objects = object_rows(extraction.project, build.units, ran=True)
-    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source)))
+    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, build.origin(source))
     return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
@@ -88,7 +88,7 @@ def installed(build: Build, wheel: Path, folder: Path) -> Build:
     """The linked files of a build that are in a wheel; extension modules export their entry points only."""
     with zipfile.ZipFile(wheel) as zipped:
         names = {Path(name).name for name in zipped.namelist()}
-    programs = tuple(_exporting(one, folder) for one in build.programs if one.link.output.name in names)
+    programs = tuple(_exporting(one, folder) for one in build.programs if one.file.name in names)
     if not programs:
         raise CorpusError(f"{wheel.name} holds no linked file that was seen while it was built; is it pure Python?")
     wanted = {name for one in programs for part in one.parts for name in part.units}
@@ -103,7 +103,7 @@ def temporary_folders(source: Path, folder: Path) -> tuple[Path, ...]:
 def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
     link = program.link
     try:
-        exported, _ = global_symbols(link.output.read_bytes(), dynamic=True)
+        exported, _ = global_symbols(program.file.read_bytes(), dynamic=True)
     except (OSError, ObjectError):
         return program
     if link.kind != "shared" or not any(name.startswith(_ENTRY) for name in exported):
@@ -147,7 +147,7 @@ def _environment(
         "AR": shlex.join(commands["ar"]),
         "PATH": f"{folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}",
         "TMPDIR": str(folder / "tmp"),
-        "PIP_CONSTRAINT": str(constraints),
+        "PIP_CONSTRAINT": constraints.absolute().as_uri(),  # pip splits a path at spaces
         # One folder for objects of each build: zig's cache has given one build's object to another.
         "ZIG_LOCAL_CACHE_DIR": str(folder / "tmp" / "zig"),
         "CMAKE_BUILD_PARALLEL_LEVEL": str(extraction.num_threads),
