@@ -140,6 +140,7 @@ def _summary(output: Path, captured: Captured) -> str:
         f"{shown(name)} links {len(files)} files that were not seen being made, the first is {shown(files[0])}"
         for name, files in captured.foreign.items()
     ]
+    lines += [f"{count} modules are compiled without {shown(these)}" for these, count in captured.missed.items()]
     lines += [f"link left out: {shown(name)}: {shown(reason)}" for name, reason in captured.left_out.items()]
     return "\n".join(lines)
 

@@ -59,7 +59,7 @@ def captured(project, tmp_path_factory, mlgo):
         CXX=zig + "c++",
     )
     assert run.returncode == 0, run.stderr
-    nothing = {key: {} for key in ("skipped", "left_out", "edited", "foreign")}
+    nothing = {key: {} for key in ("skipped", "left_out", "edited", "foreign", "missed")}
     assert json.loads(run.stdout) == {"modules": 4, "programs": 2, **nothing}
     return output
 

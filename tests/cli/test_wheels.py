@@ -95,7 +95,7 @@ def captured(shared, tmp_path_factory, mlgo):
         *("capture", "-o", str(output), "--sdist", "thing==1.0", "--sha256", digest, "--json"), MLGO_SHARED=str(shared)
     )
     assert run.returncode == 0, run.stderr
-    nothing = {key: {} for key in ("skipped", "left_out", "edited", "foreign")}
+    nothing = {key: {} for key in ("skipped", "left_out", "edited", "foreign", "missed")}
     assert json.loads(run.stdout) == {"modules": 1, "programs": 1, **nothing}
     return output
 

@@ -16,17 +16,11 @@ from mlgo.host.command_line import (
     WITHOUT_CODE,
     by_option,
     linker_takes_value,
+    without_passing_on,
 )
 
 _X_LANGUAGES = {"c": "c", "cpp-output": "c", "c++": "c++", "c++-cpp-output": "c++"}
 _OBJECTIVE = {"-ObjC": "objective-c", "-ObjC++": "objective-c++"}
-
-_TOLERATED = re.compile(
-    r"-Wno-(error=)?(narrowing|c\+\+11-narrowing(-const-reference)?|implicit-function-declaration|"
-    r"implicit-int|int-conversion|incompatible(-function)?-pointer-types|return-type|return-mismatch|register|"
-    r"reserved-user-defined-literal|enum-constexpr-conversion)"
-)
-"""Options about warnings that are errors in clang unless an option says otherwise: a source may not compile without."""
 
 _DEPENDENCIES = frozenset(("-MD", "-MMD", "-MP", "-MG", *DEPENDENCY_OPTIONS))
 _MOST_RESPONSES = 256
@@ -156,6 +150,8 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Compil
             output = _absolute(call.folder, found.output or f"{Path(source).stem}.o")
         else:
             output = target.with_name(f"{target.name}-{Path(source).stem}.o")
+            if output in objects.values():
+                output = target.with_name(f"{target.name}-{len(objects)}-{Path(source).stem}.o")
         objects[source] = output
         temporary = not found.compiles_only
         yield CompileStep(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
@@ -167,7 +163,7 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Compil
 def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
     found, language = _CommandWords(), ""
     is_cxx = call.tool == "c++" and not _is_zig(call)
-    for words in by_option(arguments):
+    for words in by_option(without_passing_on(arguments)):
         word, value = words[0], words[-1]
         if word in _NOT_COMPILING:
             found.does_neither = True
@@ -186,14 +182,10 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
             language = _OBJECTIVE[word]
         elif word.startswith("--driver-mode="):
             is_cxx = word.endswith("=g++")
-        elif word in _DEPENDENCIES or re.match(r"-M[FTQ].|-Wp,-M", word):
+        elif word in _DEPENDENCIES or re.match(r"-M[FTQ].", word):
             continue
         elif word.startswith(("-L", "-l", "-Wl,")) or word in LINK_WORDS or word in LINK_OPTIONS:
             found.link += words
-        elif word.startswith("-Wp,"):
-            found.options += word.split(",")[1:]
-        elif _TOLERATED.fullmatch(word):
-            found.options.append(word)
         elif word.startswith("-W") or word in ("-w", "-pipe", "-v", "-pedantic", "-pedantic-errors"):
             continue
         elif word.startswith("-") and word != "-":

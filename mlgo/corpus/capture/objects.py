@@ -25,9 +25,9 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import Build, BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
-from mlgo.corpus.capture.options import as_built, portable, profile_of, without_unknown
+from mlgo.corpus.capture.options import TOLERANT, as_built, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
-from mlgo.host.command_line import by_option, checked, language_words, source_word
+from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -249,7 +249,8 @@ class Recompiler:
 
         def ask(options: Sequence[str]) -> list[str]:
             named = [*language_words(row["source"], row["language"]), "-c", source_word(row["source"])]
-            command = [*self._driver(row), *options, *named, "-o", str(output), "-###"]
+            taken = for_zig(options) if self.toolchain.is_zig and not same else options
+            command = [*self._driver(row), *taken, *named, "-o", str(output), "-###"]
             plan = driver_plan(command, self.timeout_s, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
             words = front_end_words(plan)
             if words is None:
@@ -259,7 +260,7 @@ class Recompiler:
         same = self.is_same(row)
         options = (as_built if same else portable)(row["options"])
         level = () if same or not options.level else (options.level,)
-        return without_unknown([*level, *options.front_end], ask)[1]
+        return without_unknown([*level, *options.front_end, *TOLERANT], ask)[1]
 
     def is_same(self, row: RowView) -> bool:
         """Whether the build's compiler is the configured one."""

@@ -15,11 +15,25 @@ from mlgo.base.files import write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
 from mlgo.errors import CompilerExit, ConfigError
-from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option
+from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option, words
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 
-_UNKNOWN = re.compile(r"(?:unknown clang option:|unknown argument:?|unsupported option) ['\"]([^'\"]+)['\"]")
+_REFUSED, _QUOTED = re.compile(r"(?:[\w./+-]+: )?error: "), re.compile(r"['\"]([^'\"]+)['\"]")
+TOLERANT = tuple(
+    f"-Wno-error={warning}"
+    for warning in words(
+        """
+    narrowing c++11-narrowing c++11-narrowing-const-reference implicit-function-declaration implicit-int int-conversion
+    incompatible-function-pointer-types incompatible-pointer-types return-type return-mismatch register
+    reserved-user-defined-literal enum-constexpr-conversion"""
+    )
+)
+"""For warnings that are errors in clang: what the compiler of a build has taken is taken."""
+_SPECS = re.compile(
+    r"--?specs(?:=.*/(?:redhat-[\w-]+|(?:no-)?pie-(?:compile|link)\.specs)|=(?:nano|nosys|rdimon)\.specs)"
+)
+"""Files of GCC's own options, of distributions, that choose kinds of programs and of libraries, and no more."""
 _LINK_TIME = (
     "-flto",
     "-fno-lto",
@@ -30,6 +44,7 @@ _LINK_TIME = (
 )
 """Options that leave code generation to the link; modules are compiled one by one."""
 
+_NOT_OF_CODE = (*_LINK_TIME, *PROFILES, "-fdiagnostics", "-fno-diagnostics", "-fdump", "-fuse-", "-fdebug")
 _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
 
 _Result = TypeVar("_Result")
@@ -43,16 +58,24 @@ class Options:
     level: str  # such as `-O2`; empty where none was given
     dropped: tuple[str, ...]  # what stays behind: targets, system roots, colours of messages
 
+    @property
+    def missed(self) -> list[str]:
+        """Those that are dropped though they are of code generation."""
+        is_code = ("-f", "-m", "-X", "--coverage", "-pg")
+        return [one for one in self.dropped if one.startswith(is_code) and not one.startswith(_NOT_OF_CODE)]
+
 
 def portable(options: Sequence[str]) -> Options:
     """Sort options for another compiler."""
     front_end, dropped, level = list[str](), list[str](), ""
-    for words in by_option(options):
-        refuse_foreign_code(words)
-        if _LEVEL.match(words[0]):
-            level = "-O1" if words[0] == "-O" else words[0]
-        elif words[0].startswith(_LINK_TIME) or not (allowed := _allowed(words)):
-            dropped += words
+    for some in by_option(options):
+        is_harmless = some[0].startswith(_LINK_TIME) or _SPECS.fullmatch("=".join(some))
+        if not is_harmless:
+            refuse_foreign_code(some)
+        if _LEVEL.match(some[0]):
+            level = "-O1" if some[0] == "-O" else some[0]
+        elif is_harmless or not (allowed := _allowed(some)):
+            dropped.append(" ".join(some))
         else:
             front_end += allowed
     return Options(tuple(front_end), level, tuple(dropped))
@@ -61,20 +84,20 @@ def portable(options: Sequence[str]) -> Options:
 def as_built(options: Sequence[str]) -> Options:
     """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
     kept, dropped = list[str](), list[str]()
-    for words in by_option(options):
-        allowed = _allowed(words, of_build=True)
+    for some in by_option(options):
+        allowed = _allowed(some, of_build=True)
         kept += allowed
-        dropped += [] if allowed else words
+        dropped += [] if allowed else some
     return Options(tuple(kept), portable(options).level, tuple(dropped))
 
 
-def _allowed(words: Sequence[str], *, of_build: bool = False) -> list[str]:
+def _allowed(some: Sequence[str], *, of_build: bool = False) -> list[str]:
     """The words of an option that may pass: one, unless its name and value cannot be joined; else none."""
     try:
-        option = Option.read(words, of_build=of_build)
+        option = Option.read(some, of_build=of_build)
     except ConfigError:
         return []
-    return [*words] if option.name in ("-target", "--sysroot") else [option.word]
+    return [*some] if option.name in ("-target", "--sysroot") else [option.word]
 
 
 def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
@@ -86,23 +109,31 @@ def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
     return found[-1][0], path / "default.profdata" if path.is_dir() else path
 
 
-def refuse_foreign_code(words: Sequence[str]) -> None:
+def refuse_foreign_code(some: Sequence[str]) -> None:
     """Refuse an option that loads a plug-in, runs another program, or reads further options from a file."""
-    if words[0].startswith(RUNS_CODE) or (words[0] in PASSED_ON_OPTIONS and words[-1].startswith(RUNS_CODE)):
-        raise ConfigError(f"compiled with {' '.join(words)}, which another compiler cannot repeat")
+    if some[0].startswith(RUNS_CODE) or (some[0] in PASSED_ON_OPTIONS and some[-1].startswith(RUNS_CODE)):
+        raise ConfigError(f"compiled with {' '.join(some)}, which another compiler cannot repeat")
 
 
 def without_unknown(options: Sequence[str], attempt: Callable[[list[str]], _Result]) -> tuple[list[str], _Result]:
-    """Try a compile, each time without the option that the compiler did not know; those it did know, and the result."""
+    """Try a compile, each time without the option that the compiler refused; those that it took, and the result."""
     rest = list(options)
     while True:
         try:
             return rest, attempt(rest)
         except CompilerExit as error:
-            unknown = _UNKNOWN.search(str(error))
-            if unknown is None or unknown[1] not in rest:
+            named = _QUOTED.findall(str(error)) if _REFUSED.match(str(error)) else []
+            refused = next((option for option in rest for name in named if _is_called(option, name)), None)
+            if refused is None:
                 raise
-            rest = [option for option in rest if option != unknown[1]]
+            rest = [option for option in rest if option != refused]
+
+
+def _is_called(option: str, name: str) -> bool:
+    """Whether a compiler means an option: by all of it, or one of code generation by its name or its value."""
+    is_value = option.partition("=")[2].replace("-", "_") == name.replace("-", "_")
+    is_code = option.startswith(("-f", "-m"))
+    return option == name or (is_code and (is_value or (name.endswith("=") and option.startswith(name))))
 
 
 def options_in_command(words: Iterable[str]) -> tuple[str, ...]:

@@ -36,6 +36,7 @@ from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, trip
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text, is_shared
 from mlgo.corpus.capture.commands import CompileStep
 from mlgo.corpus.capture.options import (
+    TOLERANT,
     is_of_level,
     language_of,
     level_of,
@@ -52,8 +53,9 @@ from mlgo.host.module_file import bitcode_of, generation_of, with_options
 _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 """Flag of modules that clang has made for an optimization in the link."""
 
-EDITED = "level"
-"""Key of a row, besides the columns of its table: the level that a module had before it was marked anew, else empty."""
+EDITED, MISSED = "level", "missed"
+"""Keys of a row, besides the columns of its table: the level that a module had before it was marked anew, else empty;
+and options of its code generation that it was compiled without, in one line."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ class Extraction:
 def extract(
     extraction: Extraction, units: Sequence[BuildUnit | BitcodeUnit], parts: Path | None = None
 ) -> Iterator[Row]:
-    """Rows of ``artifacts.PROJECT``, with `EDITED`, in the order of units; a few of them are in memory at a time.
+    """Rows of ``artifacts.PROJECT``, with `EDITED` and `MISSED`, in the order of units; a few are in memory at a time.
 
     A unit that is no C or C++, whose source is gone, or that does not compile is a row with its reason. With ``parts``,
     rows that an earlier call has left in this folder are not made again.
@@ -85,7 +87,7 @@ def extract(
         row = _read_part(path)
         if row is None:
             row = _row(extraction, unit)
-            write_rows(path, [row], PROJECT, {EDITED: row[EDITED]})
+            write_rows(path, [row], PROJECT, {key: row[key] for key in (EDITED, MISSED)})
         return row
 
     return in_threads(one, units, extraction.num_threads)
@@ -95,7 +97,8 @@ def _read_part(path: Path) -> Row | None:
     """The row of a part; None if there is none, or it is damaged."""
     try:
         (row,) = read_table(path, PROJECT).to_pylist()
-        return {**row, EDITED: read_provenance(path)[EDITED]}
+        origin = read_provenance(path)
+        return {**row, **{key: origin[key] for key in (EDITED, MISSED)}}
     except (ArtifactError, KeyError, ValueError):
         return None
 
@@ -111,7 +114,7 @@ def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     else:
         language, folder = "", unit.piece.path.parent
     row = {"project": extraction.project, "module": unit.name, "language": language, "licence": extraction.licence}
-    row[EDITED] = ""
+    row[EDITED] = row[MISSED] = ""
     try:
         if problem := _problem(unit):
             raise CorpusError(problem)
@@ -148,7 +151,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     def attempt(flags: list[str]) -> None:
         front_end.compile_to_bitcode(one.folder, one.language, flags, source, bitcode, profile)
 
-    known, _ = without_unknown([*options.front_end, *hiding], attempt)
+    known, _ = without_unknown([*options.front_end, *TOLERANT, *hiding], attempt)
+    missed = [*options.missed, *(option for option in options.front_end if option not in known)]
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
@@ -156,7 +160,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     generation = [option for option in known if option.startswith(("-f", "-m")) and option not in hiding]
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
-    return columns | {"bitcode": with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)}
+    stored = with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)
+    return columns | {"bitcode": stored, MISSED: " ".join(missed)}
 
 
 def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
@@ -223,6 +228,7 @@ class Captured:
     left_out: dict[str, str]  # linked files that are not among them, with reasons, by name
     edited: dict[str, int]  # number of modules that had another level, by level
     foreign: dict[str, list[str]]  # objects and archives that were not seen being made, by the program that has them
+    missed: dict[str, int]  # number of modules that were compiled without options of their code generation, by these
 
 
 def write_project(folder: Path, build: Build, extraction: Extraction) -> Captured:
@@ -238,12 +244,13 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
         optimization=extraction.front_end.settings.optimization,
     )
     units: list[BuildUnit | BitcodeUnit] = [*build.units, *build.modules]
-    skipped, edited = dict[str, str](), Counter[str]()
+    skipped, edited, missed = dict[str, str](), Counter[str](), Counter[str]()
     writer = TableWriter(folder / CAPTURED_NAME, PROJECT, origin)
     parts = joined(folder, _PARTS)
     for some in _groups(tqdm(extract(extraction, units, parts), "bitcode", len(units), disable=None)):
         writer.write({name: [row[name] for row in some] for name in PROJECT.names})
         edited.update(row[EDITED] for row in some if row[EDITED])
+        missed.update(row[MISSED] for row in some if row[MISSED])
         skipped |= {row["module"]: row["skip_reason"] for row in some if row["skip_reason"]}
     writer.close()
     remove_tables(parts)
@@ -252,7 +259,7 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
     foreign = {one.name: [name for name in one.foreign if not is_shared(name)] for one in build.programs}
     foreign = {name: files for name, files in foreign.items() if files}
-    return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited), foreign)
+    return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited), foreign, dict(missed))
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
