@@ -1,9 +1,25 @@
 """Lines for a shell, corpora in the layout of LLVM's tools and replies of CMake's file API, as others write them."""
 
 import json
+import shutil
 
+import pytest
+
+from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.databases import Responses, call_of, shell_commands
+from mlgo.corpus.capture.invocations import is_own, run_build
+from mlgo.corpus.capture.objects import with_system_headers
+from mlgo.corpus.capture.project import Extraction, extract
+
+needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+def captured(front_end, folder, *command):
+    """Status and rows of a build of a folder, which is the current one."""
+    status = run_build(command, folder / "captured")
+    build = with_system_headers(recorded_build(folder / "captured", folder), is_own)
+    return status, list(extract(Extraction("p", "", front_end, 1), build.units))
 
 
 def shell_calls(line, folder):

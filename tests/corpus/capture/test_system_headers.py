@@ -1,7 +1,6 @@
 """Headers of the system: a captured source finds those that its build's compiler found, behind clang's own."""
 
 import os
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.invocations import is_own, run_build
 from mlgo.corpus.capture.objects import header_folders, with_system_headers
-from mlgo.corpus.capture.project import Extraction, extract
+from tests.corpus.capture.conftest import captured, needs_gcc
 
 INSTALLED = {
     "zlib.h": "int f(void) { return (int)crc32(0, 0, 0); }",
@@ -19,18 +18,6 @@ INSTALLED = {
     "openssl/evp.h": "const EVP_MD *f(void) { return EVP_sha256(); }",
     "omp.h": "int f(void) { return omp_get_max_threads(); }",
 }
-
-needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-
-
-def captured(front_end, folder, name, *options):
-    """The row of a source that gcc compiles."""
-    status = run_build(["gcc", "-Os", *options, "-c", name, "-o", "a.o"], folder / "captured")
-    build = with_system_headers(recorded_build(folder / "captured", folder), is_own)
-    assert status == 0
-    assert len(build.units) == 1
-    (row,) = extract(Extraction("p", "", front_end, 1), build.units)
-    return row
 
 
 @needs_gcc
@@ -40,7 +27,8 @@ def test_headers_of_installed_libraries_are_found(header, front_end, tmp_path, m
     Path("a.c").write_text(f"#include <{header}>\n{INSTALLED[header]}\n")
     if subprocess.run(["gcc", "-fsyntax-only", "a.c"], capture_output=True, timeout=60).returncode:
         pytest.skip(f"needs {header}")
-    assert captured(front_end, tmp_path, "a.c")["skip_reason"] == ""
+    status, (row,) = captured(front_end, tmp_path, "gcc", "-Os", "-c", "a.c")
+    assert (status, row["skip_reason"]) == (0, "")
 
 
 @needs_gcc
@@ -52,8 +40,8 @@ def test_headers_of_clang_and_of_the_build_come_first(front_end, tmp_path, monke
     Path("sysroot/usr/include/stdint.h").write_text("#error not of clang\n")
     Path("sysroot/usr/include/only.h").write_text("int only;\n")
     Path("a.c").write_text("#ifdef __clang__\n#include <stdint.h>\n#endif\n#include <found.h>\n#include <only.h>\n")
-    row = captured(front_end, tmp_path, "a.c", "-Iown", "--sysroot=sysroot")
-    assert row["skip_reason"] == ""
+    status, (row,) = captured(front_end, tmp_path, "gcc", "-Os", "-Iown", "--sysroot=sysroot", "-c", "a.c")
+    assert (status, row["skip_reason"]) == (0, "")
     assert b"of_own" in row["bitcode"]
     assert b"of_sysroot" not in row["bitcode"]
 
