@@ -6,6 +6,7 @@ with its checksum. Wall-clock figures never enter an artifact, because two runs 
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from mlgo import __version__
@@ -28,7 +31,10 @@ RowView = Mapping[str, Any]
 """The same, not to be changed."""
 
 _METADATA_KEY = b"mlgo"
-_DAMAGES = (OSError, pa.ArrowException, ValueError)
+_MAX_GROWTH, _MAX_BYTES = 256, 1 << 30
+"""What a table may unpack to: so many times its file, or so many bytes if that is more."""
+_ROWS_AT_ONCE, _BYTES_AT_ONCE = 1 << 17, 1 << 28
+_DAMAGES = (OSError, pa.ArrowException, ValueError, KeyError)
 """What reading a damaged Parquet file raises."""
 
 
@@ -550,11 +556,11 @@ def read_table(
 
     Args:
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
-        filters: when given, read only rows that fit, and of row groups only those that may hold some, see
-            `pyarrow.parquet.read_table`.
+        filters: when given, read only rows whose values in these columns fit, and of row groups only those that may
+            hold some, see `pyarrow.parquet.read_table`.
     """
     with _opened(path) as file:
-        table = pq.read_table(file, columns=columns, filters=filters)
+        table = pa.concat_tables(_parts(file, columns, filters))
         table.validate(full=True)
     wanted = [field for field in schema or () if columns is None or field.name in columns]
     _check_columns(path, wanted, table.schema)
@@ -565,15 +571,59 @@ def read_table(
 
 
 def table_rows(path: Path, schema: pa.Schema, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """Rows of a Parquet artifact, a row group in memory at a time.
+    """Rows of a Parquet artifact, few of them in memory at a time.
 
     Args:
         schema: every column of it must be there with its type.
     """
-    with _opened(path) as stored, pq.ParquetFile(stored) as file:
-        _check_columns(path, schema, file.schema_arrow)
-        for group in range(file.num_row_groups):
-            yield from file.read_row_group(group, columns).to_pylist()
+    with _opened(path) as file:
+        _check_columns(path, schema, pq.read_schema(file))
+        for part in _parts(file, columns):
+            yield from part.to_pylist()
+
+
+def _parts(file: BinaryIO, columns: list[str] | None, filters: list[Any] | None = None) -> Iterator[pa.Table]:
+    """Rows of a Parquet file, a first part without any; ValueError where they are far more than the file is long.
+
+    A footer says how much its pages unpack to, but not how often one text stands in the rows. So texts are read as
+    dictionaries, and become columns of texts when their lengths are known.
+    """
+    footer, limit = pq.read_metadata(file), max(_MAX_BYTES, _MAX_GROWTH * file.seek(0, os.SEEK_END))
+    leaves = [footer.schema.column(number) for number in range(footer.num_columns)]
+    schema, wanted, groups = footer.schema.to_arrow_schema(), None, [*range(footer.num_row_groups)]
+    if columns is not None:
+        schema = pa.schema(map(schema.field, columns), schema.metadata)
+    if filters is not None:
+        wanted, fragment = pq.filters_to_expression(filters), ds.ParquetFileFormat().make_fragment(file)
+        groups = [group.id for group in fragment.subset(wanted).row_groups]
+    chosen = [footer.row_group(number) for number in groups]
+    lists = [number for number, leaf in enumerate(leaves) if leaf.max_repetition_level]
+    numbers = sum(group.column(leaf).num_values for group in chosen for leaf in lists)
+    _check_size(8 * numbers + sum(group.total_byte_size for group in chosen), limit)
+    yield schema.empty_table()
+    texts, found = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"], 0
+    stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts)
+    for batch in stored.iter_batches(_ROWS_AT_ONCE, groups, columns):
+        size = batch.nbytes + sum(map(_text_bytes, batch))
+        _check_size(found := found + size, limit)
+        step = max(1, batch.num_rows * _BYTES_AT_ONCE // (size + 1))
+        for start in range(0, batch.num_rows, step):
+            part = pa.Table.from_batches([batch.slice(start, step)]).cast(schema)
+            yield part if wanted is None else part.filter(wanted)
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise ValueError(f"it unpacks to more than {limit:,} bytes")
+
+
+def _text_bytes(array: pa.Array) -> int:
+    """Bytes of all texts in an array of dictionaries, or of lists and structures of them, as often as each is there."""
+    if pa.types.is_dictionary(array.type):
+        return pc.sum(pc.binary_length(array.dictionary).take(array.indices)).as_py() or 0
+    if pa.types.is_struct(array.type):
+        return sum(map(_text_bytes, array.flatten()))
+    return _text_bytes(array.flatten()) if pa.types.is_nested(array.type) else 0
 
 
 @contextmanager
@@ -592,9 +642,13 @@ def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> 
 
 def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a Parquet artifact."""
+    with _opened(path) as file:
+        return provenance_in(path, pq.read_schema(file))
+
+
+def provenance_in(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    """The same for the schema of a table that has been read from there."""
     try:
-        with _opened(path) as file:
-            metadata = pq.read_schema(file).metadata or {}
-        return dict(json.loads(metadata[_METADATA_KEY]))
-    except (ArtifactError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return dict(json.loads((schema.metadata or {})[_METADATA_KEY]))
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(f"{path} carries no provenance of this package; run its stage again") from error

@@ -31,6 +31,8 @@ _MAX_ARRAY_BYTES = 1 << 30
 _MAX_DEPTH, _MAX_VALUES = 100, 1 << 24
 _MAX_PATH, _MAX_NAME, _MAX_PARTS = 3072, 240, 200
 """Bytes of a foreign path and of its parts: less than a file system takes, as temporary files have longer names."""
+_MAX_LINKED = 1 << 14
+"""Files that links may add to a folder: a few that lead to each other make any number of paths."""
 _HASH, _SHA256 = "sha256", re.compile("[0-9a-f]{64}")
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
@@ -109,10 +111,52 @@ def open_input(path: Path, max_bytes: int = _MAX_INPUT_BYTES) -> io.BufferedRead
         why = "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is no regular file"
     elif found.st_size > max_bytes:
         why = f"it has {found.st_size:,} bytes, where {max_bytes:,} are the most"
+    else:
+        try:
+            os.pread(descriptor, 1, 0)
+        except OSError as error:  # of a damaged disk, or of a file of the system; later errors would not name it
+            why = str(error.strerror)
     if why:
         os.close(descriptor)
         raise OSError(errno.EINVAL, why, str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder that may come from others; what links lead to stands in their place.
+
+    Left out are links in circles, and what is neither file nor folder.
+
+    Raises:
+        ArtifactError: links lead to very many files, or something cannot be read.
+    """
+    num_linked, real = 0, functools.cache(os.path.realpath)
+
+    def left_out(folder: str, names: list[str]) -> list[str]:
+        nonlocal num_linked
+        here = Path(folder)
+        if real(here) != str(Path(real(source), here.relative_to(source))):
+            num_linked += len(names)
+        if num_linked > _MAX_LINKED:
+            raise ArtifactError(f"links in {source} lead to more than {_MAX_LINKED:,} files; remove some")
+        above = {*map(real, (here, *here.parents))}
+        folders = {one.name for one in map(here.joinpath, names) if is_folder(one) and real(one) not in above}
+        return [name for name in names if name not in folders and not is_file(here / name)]
+
+    try:
+        shutil.copytree(source, target, ignore=left_out, dirs_exist_ok=True)
+    except (shutil.Error, RecursionError) as error:
+        raise ArtifactError(f"{source} cannot be copied: {str(error)[:300]}") from error
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; it may have a name that no file has."""
+    return os.path.isfile(path)  # noqa: PTH113 (that of pathlib raises for long names)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder, see `is_file`."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def read_input(path: Path, max_bytes: int = _MAX_INPUT_BYTES) -> bytes:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from mlgo.base.files import locked
+from mlgo.errors import ConfigError
 
 _LOCK_NAME = "owner.lock"
 _NAME = re.compile(r"\d+-\w{8}|ray-[0-9a-f]{12}")
@@ -143,6 +144,8 @@ def _process_root() -> Path:
 
 def _parent() -> Path:
     parent = Path(tempfile.gettempdir()) / f"mlgo-{os.getuid()}"
+    if "\n" in str(parent):  # compilers list files one a line
+        raise ConfigError(f"{parent.parent} has a line end in its name; set TMPDIR to another folder")
     if parent not in _instead and not make_private(parent):
         _instead[parent] = Path(tempfile.mkdtemp(prefix=f"mlgo-{os.getpid()}-"))
         _log.warning("%s is a link, of another user or open to others; using %s instead", parent, _instead[parent])

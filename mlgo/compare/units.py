@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, read_provenance, read_table
+from mlgo.base.artifacts import CSE_COMPILES, CSE_LABELS, CSE_RESULTS, Row, provenance_in, read_provenance, read_table
 from mlgo.base.files import file_sha256
 from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import ratios, with_contenders
@@ -41,8 +41,9 @@ def read_units(task: str, baseline: Path, labels: Path, evaluations: Sequence[Pa
         (``labelled``) and the best of all subsets (``exhaustive``). Details are the ``kind`` of a compile and its
         ``eliminations``.
     """
-    units, compiles = eligible_units(baseline), read_table(baseline / "compiles.parquet", CSE_COMPILES)
-    origin, known = read_provenance(baseline / "compiles.parquet"), file_sha256(baseline / "compiles.parquet")
+    units, path = eligible_units(baseline), baseline / "compiles.parquet"
+    compiles, known = read_table(path, CSE_COMPILES), file_sha256(path)
+    origin = provenance_in(path, compiles.schema)
     if origin.get("task") != task:
         raise ArtifactError(f"{baseline} was made for task {origin.get('task')}, not {task}; enumerate again")
     for path in (labels, *evaluations):

@@ -11,7 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
-from mlgo.base.files import joined, open_input
+from mlgo.base.files import copy_folder, joined, open_input
 from mlgo.base.packages import Package, TarHeader, bounded, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -100,7 +100,9 @@ def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Path:
     if not Path(recipe.path).is_dir():
         raise CorpusError(f"{recipe.name}: {recipe.path} is not a folder; run from the project's top folder")
     # A copy, so that generated files never land among the sources.
-    return Path(shutil.copytree(recipe.path, joined(folder / "sources", recipe.name)))
+    root = joined(folder / "sources", recipe.name)
+    copy_folder(Path(recipe.path), root)
+    return root
 
 
 def columns_of(compiler: FrontEnd, bitcode: Path, ir: bytes | None = None) -> Row:

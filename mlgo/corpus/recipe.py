@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from mlgo.base.config import Section, parse_section, read_yaml
-from mlgo.base.files import joined, relative
+from mlgo.base.files import copy_folder, joined, relative
 from mlgo.base.names import Language
 from mlgo.errors import ArtifactError, ConfigError, CorpusError
 from mlgo.host.command_line import check_options
@@ -172,7 +172,7 @@ def write_generated_files(recipe: Recipe, root: Path) -> None:
     if recipe.driver is not None:
         if not Path(recipe.driver).is_file():
             raise CorpusError(f"{recipe.name}: {recipe.driver} is not a file; run from the project's top folder")
-        shutil.copytree(Path(recipe.driver).parent, root / "driver", dirs_exist_ok=True)
+        copy_folder(Path(recipe.driver).parent, root / "driver")
     for generated in recipe.files:
         target = joined(root, generated.path)
         if target.is_dir():

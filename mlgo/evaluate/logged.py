@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlgo.base.artifacts import EPISODE, provenance, read_provenance, read_table, write_rows
+from mlgo.base.artifacts import EPISODE, provenance, provenance_in, read_table, write_rows
 from mlgo.base.config import CompileConfig, parse_section
 from mlgo.base.files import write_bytes
 from mlgo.base.types import TensorSpec
@@ -70,9 +70,10 @@ def read_episode(path: Path) -> LoggedEpisode:
     """Read what `write_episode` wrote."""
     if not path.is_file():
         raise ArtifactError(f"{path} is missing; log a compile with: mlgo compile MODULE --log FILE")
-    rows, origin = read_table(path, EPISODE).to_pylist(), read_provenance(path)
+    table = read_table(path, EPISODE)
+    origin = provenance_in(path, table.schema)
     try:
-        (row,) = rows
+        (row,) = table.to_pylist()
         header, num_bytes = parse_header(row["header"].rstrip(b"\n")), len(row["answers"])
         width = header.advice.num_bytes if header.advice else 0
         if not width or num_bytes % width:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mlgo.base.artifacts import FAILURES, VOCABULARY, provenance, read_provenance, read_table, write_rows
+from mlgo.base.artifacts import FAILURES, VOCABULARY, provenance, provenance_in, read_table, write_rows
 from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
@@ -98,9 +98,13 @@ class ModuleContext(TrainContext[ScoredModule]):
     def _whole_trace(self) -> pa.Table:
         return read_table(self._trace_path)
 
+    @cached_property
+    def _trace_origin(self) -> dict[str, Any]:
+        return provenance_in(self._trace_path, self._whole_trace.schema)
+
     def check_trace(self, normalise: Scaling) -> None:
         """Refuse a trace of another task, or with other features; see `check_trace`."""
-        check_trace(self._whole_trace, read_provenance(self._trace_path), self.task, normalise)
+        check_trace(self._whole_trace, self._trace_origin, self.task, normalise)
 
     @property
     def trace(self) -> pa.Table:
@@ -152,7 +156,7 @@ class ModuleContext(TrainContext[ScoredModule]):
         if self.order.start is not None:
             hashes = {"start_sha256": file_sha256(self.order.start / "weights.npy"), **hashes}
         if not self.compiles:
-            return provenance(**learner, compiler=read_provenance(self._trace_path).get("compiler"), **hashes)
+            return provenance(**learner, compiler=self._trace_origin.get("compiler"), **hashes)
         return provenance(
             **learner,
             compile=self.compile.model_dump(),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import GENERALISATION, Row, read_provenance, read_table
+from mlgo.base.artifacts import GENERALISATION, Row, provenance_in, read_provenance, read_table
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import read_record
 from mlgo.base.names import LANGUAGE_TITLES, LANGUAGES, PolicyName, train_set_of
@@ -40,7 +40,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> dict[str, list
     results = results.filter(pc.field("split") == split)
     if not results.num_rows:
         raise ArtifactError(f"{path} holds nothing about the {split} projects; add {split} to evaluate.splits")
-    origin = read_provenance(path)
+    origin = provenance_in(path, results.schema)
     check_seeds(path.parent / "policies" / name for name in dict.fromkeys(part["policy"] for part in origin["parts"]))
     settings = EvaluateConfig.model_validate(origin["evaluate"])
     bootstrap = Bootstrap(settings.resamples, settings.confidence, origin["seed"])

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mlgo.base.files import MAX_TEXT_BYTES, joined, parse_json, read_input, write_bytes
+from mlgo.base.files import MAX_TEXT_BYTES, is_file, joined, parse_json, read_input, write_bytes
 from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import CompileStep, Step, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shell_words, tool_called
@@ -49,7 +49,7 @@ class Responses:
             path = folder / word[1:]
             if word[1:] in self.contents:
                 found[word] = self.contents[word[1:]]
-            elif not path.is_file():
+            elif not is_file(path):
                 problem = (
                     f"response: {word}, a file with further arguments, is gone; ninja -t compdb -x writes them out, "
                     "and mlgo capture -o DIR -- and the build's command keeps them"

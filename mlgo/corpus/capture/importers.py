@@ -50,7 +50,7 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     if options and (is_corpus or is_cmake(path) or is_database):
         raise ConfigError(f"--options are for bitcode without commands, and {path} comes with its own")
     if is_corpus:
-        return Build((), (), modules=tuple(read_llvm_corpus(path)))
+        return _of_bitcode(read_llvm_corpus(path))
     if is_cmake(path):
         return read_cmake(path, root)
     if is_database:
@@ -59,6 +59,11 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
     modules = tuple(_units(path, tuple(options)))
     if not modules:
         raise CorpusError(f"{path} is none of these: {KINDS}")
+    return _of_bitcode(modules)
+
+
+def _of_bitcode(modules: Sequence[BitcodeUnit]) -> Build:
+    """A build of modules whose names may be the same."""
     names = unique_names(one.name for one in modules)
     return Build((), (), modules=tuple(replace(one, name=name) for one, name in zip(modules, names, strict=True)))
 

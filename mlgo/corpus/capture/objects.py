@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.base.artifacts import Row, RowView
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, is_file, is_folder, read_input
 from mlgo.base.names import LANGUAGES
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
@@ -77,12 +77,12 @@ def identify(program: str) -> Compiler:
     command = [*(shell_words(program) or [program]), "-###", "-x", "c", "-c", os.devnull, "-o", os.devnull]
     try:
         plan = driver_plan(command, _TIMEOUT_S)
-    except (ToolchainError, CompileTimeout):
+    except (ToolchainError, CompileError):
         return Compiler(program)
     found = _VERSION.search(plan)
     version = found[0].strip() if found else program
     words = front_end_words(plan)
-    if words is None or not Path(words[0]).is_file():
+    if words is None or not is_file(Path(words[0])):
         binary = shutil.which(command[0])
         return Compiler(version, file_sha256(Path(binary)) if binary and found else "")
     return Compiler(version, file_sha256(Path(words[0])), "zig" if "-nostdsysteminc" in words else "clang")
@@ -164,7 +164,7 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         missing = "replaced: a later compile wrote the same object"
     else:
         try:
-            data = unit.object.read_bytes()
+            data = read_input(unit.object)
             sha256 = hashlib.sha256(data).hexdigest()
             text, contents = measured_object(data)
         except OSError:
@@ -180,7 +180,7 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
         "driver": compiler.driver,
         "folder": as_text(str(one.folder)),
         "source": as_text(one.source),
-        "source_sha256": file_sha256(source) if source.is_file() and os.access(source, os.R_OK) else "",
+        "source_sha256": file_sha256(source) if is_file(source) and os.access(source, os.R_OK) else "",
         "options": [as_text(option) for option in one.options],
         "level": level,
         "text_bytes": text,
@@ -304,13 +304,13 @@ class Recompiler:
 def _source_is_other(row: RowView) -> str:
     """Reason why a source cannot be compiled as it was; empty if it can."""
     folder, source = Path(row["folder"]), Path(row["folder"], row["source"])
-    if not folder.is_dir():
+    if not is_folder(folder):
         return f"gone: folder {folder.name}, where it was compiled, is no longer there"
-    if not source.is_file():
+    if not is_file(source):
         return f"gone: {row['source']} is no longer there"
     if file_sha256(source) != row["source_sha256"]:
         return f"changed: {row['source']} is another one since the capture"
     profile = profile_of(row["options"], folder)
-    if profile is not None and not profile[1].is_file():
+    if profile is not None and not is_file(profile[1]):
         return f"profile: {profile[1].name}, which {profile[0]} names, is no longer there"
     return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from mlgo.base.files import write_bytes
+from mlgo.base.files import is_folder, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
 from mlgo.errors import CompilerExit, ConfigError
@@ -106,7 +106,7 @@ def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:
     if not found:
         return None
     path = folder / found[-1][1]
-    return found[-1][0], path / "default.profdata" if path.is_dir() else path
+    return found[-1][0], path / "default.profdata" if is_folder(path) else path
 
 
 def refuse_foreign_code(some: Sequence[str]) -> None:

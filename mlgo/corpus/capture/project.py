@@ -22,11 +22,11 @@ from mlgo.base.artifacts import (
     Row,
     TableWriter,
     provenance,
-    read_provenance,
+    provenance_in,
     read_table,
     write_rows,
 )
-from mlgo.base.files import content_hash, joined, source_hash
+from mlgo.base.files import content_hash, is_file, is_folder, joined, source_hash
 from mlgo.base.names import LANGUAGES
 from mlgo.base.output import remove_tables
 from mlgo.base.scratch import scratch_directory
@@ -96,8 +96,9 @@ def extract(
 def _read_part(path: Path) -> Row | None:
     """The row of a part; None if there is none, or it is damaged."""
     try:
-        (row,) = read_table(path, PROJECT).to_pylist()
-        origin = read_provenance(path)
+        table = read_table(path, PROJECT)
+        origin = provenance_in(path, table.schema)
+        (row,) = table.to_pylist()
         return {**row, **{key: origin[key] for key in (EDITED, MISSED)}}
     except (ArtifactError, KeyError, ValueError):
         return None
@@ -137,12 +138,12 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     front_end = extraction.front_end
     if one.language not in LANGUAGES:
         raise CorpusError(f"language: {one.language or f'none is known for {Path(one.source).name}'}")
-    if not one.folder.is_dir():
+    if not is_folder(one.folder):
         raise CorpusError(f"gone: folder {one.folder.name}, where it was compiled, is no longer there")
-    if not (one.folder / one.source).is_file():
+    if not is_file(one.folder / one.source):
         raise CorpusError(f"gone: {one.source} is no longer there")
     options, source, profile = portable(one.options), one.source, profile_of(one.options, one.folder)
-    if profile is not None and not profile[1].is_file():
+    if profile is not None and not is_file(profile[1]):
         raise CorpusError(f"gone: profile {profile[1].name}, which {profile[0]} names, is not there")
     hiding = [f"-ffile-prefix-map={folder}=." for folder in extraction.hidden]
     if hiding and Path(source).is_absolute():
@@ -312,7 +313,7 @@ def _program_row(project: str, program: BuiltProgram) -> Row:
         "foreign": list(program.foreign),
         "libraries": [as_text(one) for one in link.libraries],
         "options": [as_text(one) for one in link.options],
-        "version_script": script.read_text(errors="replace") if script is not None and script.is_file() else "",
+        "version_script": script.read_text(errors="replace") if script is not None and is_file(script) else "",
         "export_dynamic": link.export_dynamic,
         "entry": as_text(link.entry),
     }

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mlgo.base.artifacts import provenance, read_provenance, read_table
+from mlgo.base.artifacts import provenance, provenance_in, read_table
 from mlgo.base.files import file_sha256, write_record
 from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output
@@ -187,7 +187,7 @@ def run(args: argparse.Namespace) -> None:
     PolicyName.of(args.output.resolve().name)
     check_output(args.output, ("policy.json", "weights.npy", "agreement.json", "cpp"), "policy.json")
     teacher, trace = load_stored(args.policy, Binary), read_table(args.trace)
-    if (task := read_provenance(args.trace).get("task", teacher.task)) != teacher.task:
+    if (task := provenance_in(args.trace, trace.schema).get("task", teacher.task)) != teacher.task:
         raise ConfigError(f"{args.trace} is of task {task!r}, not of {teacher.task!r}; take the trace of such a run")
     fitted, held_out = ({one.project for one in load_modules(args.corpus, splits=[split])} for split in _SPLITS)
     for split, projects in zip(_SPLITS, (fitted, held_out), strict=True):
