@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -556,12 +557,14 @@ def read_table(
 
     Args:
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
-        filters: when given, read only rows whose values in these columns fit, and of row groups only those that may
-            hold some, see `pyarrow.parquet.read_table`.
+        filters: when given, read only rows that fit, and of row groups only those that may hold some, see
+            `pyarrow.parquet.read_table`.
     """
     with _opened(path) as file:
-        table = pa.concat_tables(_parts(file, columns, filters))
+        names = columns and list(dict.fromkeys([*columns, *(name for name, _, _ in filters or ())]))
+        table = pa.concat_tables(_parts(file, names, filters))
         table.validate(full=True)
+        table = table.select(columns) if columns else table
     wanted = [field for field in schema or () if columns is None or field.name in columns]
     _check_columns(path, wanted, table.schema)
     for field in wanted:
@@ -603,7 +606,8 @@ def _parts(file: BinaryIO, columns: list[str] | None, filters: list[Any] | None 
     yield schema.empty_table()
     texts, found = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"], 0
     stored = pq.ParquetFile(file, metadata=footer, read_dictionary=texts)
-    for batch in stored.iter_batches(_ROWS_AT_ONCE, groups, columns):
+    # Each group by itself, as a batch of several would have as many dictionaries.
+    for batch in chain.from_iterable(stored.iter_batches(_ROWS_AT_ONCE, [group], columns) for group in groups):
         size = batch.nbytes + sum(map(_text_bytes, batch))
         _check_size(found := found + size, limit)
         step = max(1, batch.num_rows * _BYTES_AT_ONCE // (size + 1))

@@ -80,8 +80,7 @@ def run_verify(args: argparse.Namespace) -> int:
     mlgo corpus verify --project captured/zlib --least 0.95 --json
     """
     config, toolchain = configured(args)
-    columns, taken = ["module", "skip_reason"], [("skip_reason", "==", "")]
-    captured = read_table(args.project / store.CAPTURED_NAME, PROJECT, columns, taken)
+    captured = read_table(args.project / store.CAPTURED_NAME, PROJECT, ["module"], [("skip_reason", "==", "")])
     modules = set(captured["module"].to_pylist())
     objects = read_table(args.project / store.OBJECTS_NAME, OBJECTS_OF_BUILD).to_pylist()
     chosen = [row for row in objects if row["module"] in modules]

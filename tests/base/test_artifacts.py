@@ -137,8 +137,8 @@ def test_provenance(tmp_path):
     assert read_provenance(tmp_path / "t.parquet") == origin
     assert origin["package"].startswith("mlgo ")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "foreign.parquet")
-    for name in ("foreign.parquet", "none.parquet"):
-        with pytest.raises(ArtifactError, match="no provenance"):
+    for name, why in (("foreign.parquet", "no provenance"), ("none.parquet", "is missing")):
+        with pytest.raises(ArtifactError, match=why):
             read_provenance(tmp_path / name)
 
 
@@ -400,7 +400,7 @@ def test_tables_of_an_earlier_version_say_how_to_make_them_anew(tmp_path):
     with pytest.raises(ArtifactError, match="has rows without 'failure'; run its stage again"):
         read_table(path, SCORES)
     pq.write_table(pa.Table.from_arrays([pa.array(["p"])] * 2, ["project", "project"]), path)
-    with pytest.raises(ArtifactError, match=r"is not a readable Parquet file \(Multiple matches"):
+    with pytest.raises(ArtifactError, match="has no column 'project'"):
         read_table(path, SCORES)
 
 
