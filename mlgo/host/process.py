@@ -165,10 +165,10 @@ class Child(Closing):
                     process_group=0,
                     preexec_fn=None if launcher else functools.partial(die_with_parent, parent=os.getpid()),
                 )
-            except (OSError, ValueError) as error:
-                reason, number = getattr(error, "strerror", None) or error, getattr(error, "errno", errno.E2BIG)
-                # Words that no program can get, too long or with a NUL, are those of one command; others may go on.
-                kind = CompilerExit if number == errno.E2BIG else ToolchainError
+            except (OSError, ValueError) as error:  # a word that no program can get, such as one with a NUL in it
+                reason = getattr(error, "strerror", None) or error
+                # Too many words are those of one command; others may go on.
+                kind = CompilerExit if getattr(error, "errno", None) == errno.E2BIG else ToolchainError
                 raise kind(f"cannot start {command[0]}: {reason}") from error
         assert self._process.stderr is not None
         self.stdin, self.stdout = self._process.stdin, self._process.stdout

@@ -205,5 +205,5 @@ def test_mistakes_of_the_user(one_episode, make, tmp_path):
     _, info = replayed.reset()
     with pytest.raises(ValueError, match=r"step 0: action .* but the record goes on only with"):
         replayed.step(1 - info["action"])
-    with pytest.raises(ArtifactError, match="carries no provenance"):
+    with pytest.raises(ArtifactError, match="is missing"):
         RecordedEnv(tmp_path / "none.parquet")

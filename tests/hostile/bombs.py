@@ -235,6 +235,6 @@ def inputs() -> Iterator[Input]:
     for name, data in bombs.items():
         yield Input("J", "wrapper", name, partial(_bitcode, data=data))
     for column in ("bitcode", "module", "options", "function_hashes"):
-        yield Input("J", "table", column, partial(_flat_parquet, column=column, count=200_000_000))
+        yield Input("J", "table", column, partial(_flat_parquet, column=column, count=20_000_000))
     yield Input("J", "folder", "deep", partial(_deep_tree, depth=900))
     yield Input("J", "parts", "many", partial(_many_modules, count=100_000))

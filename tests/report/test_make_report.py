@@ -331,7 +331,7 @@ def test_programs_that_ran_under_these_policies(allocating):
 def test_damaged_programs_are_one_line(allocating):
     (allocating.write() / "execution").mkdir()
     (allocating.root / "execution/programs.parquet").write_text("PAR1")
-    fails_with(allocating, "execution/programs.parquet carries no provenance")
+    fails_with(allocating, "execution/programs.parquet is not a readable Parquet file")
 
 
 def test_one_policy_and_few_modules(world):
