@@ -168,7 +168,7 @@ _NAMED = """
     whole-program-vtables wide-exec-charset winx64-eh-unwindv2 xray-function-groups xray-instruction-threshold
     xray-instrumentation-bundle xray-modes xray-selected-function-group zero-call-used-regs"""
 
-_IN_NO_WORD = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
+IN_NO_WORD = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 """NUL and halves of characters; bytes that are no UTF-8 are `\\udc80` to `\\udcff`."""
 
 _WITH_KIND = {
@@ -254,7 +254,7 @@ class Option:
 
 def checked(kind: str, value: str, what: str) -> str:
     """A value from outside; ConfigError where it does not look like one of its kind, see `_KINDS`."""
-    if re.fullmatch(_KINDS[kind], value) is None or _IN_NO_WORD.search(value):
+    if re.fullmatch(_KINDS[kind], value) is None or IN_NO_WORD.search(value):
         hint = "; a path may begin with ./" if kind == "path" else ""
         raise ConfigError(f"{what}: {value[:100]} is no value of kind {kind}{hint}")
     return value

@@ -22,7 +22,7 @@ from mlgo.corpus.capture.builds import Build, read_build
 from mlgo.corpus.capture.commands import CompileStep, Step, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shell_words, tool_called
 from mlgo.errors import CorpusError
-from mlgo.host.command_line import SOURCE_LANGUAGES
+from mlgo.host.command_line import IN_NO_WORD, SOURCE_LANGUAGES
 
 _PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
 _BETWEEN = ("&&", ";", "||", "|")
@@ -82,11 +82,19 @@ def read_database(path: Path, root: Path | None = None) -> list[Step]:
 
 
 def read_json_of_others(path: Path) -> Any:
-    """Read JSON in which paths may hold bytes that are no UTF-8."""
+    """Read JSON in which paths may hold bytes that are no UTF-8; what no file's name can hold becomes U+FFFD."""
     try:
-        return parse_json(read_input(path, MAX_TEXT_BYTES).decode("utf-8-sig", "surrogateescape"))
+        return _nameable(parse_json(read_input(path, MAX_TEXT_BYTES).decode("utf-8-sig", "surrogateescape")))
     except (OSError, ValueError) as error:
         raise CorpusError(f"{path} cannot be read as JSON: {getattr(error, 'strerror', error)}") from error
+
+
+def _nameable(value: Any) -> Any:
+    if isinstance(value, str):
+        return IN_NO_WORD.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_nameable(key): _nameable(one) for key, one in value.items()}
+    return [*map(_nameable, value)] if isinstance(value, list) else value
 
 
 def read_json_as(path: Path, kind: type[_Model], what: str) -> _Model:

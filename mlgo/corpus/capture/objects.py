@@ -104,7 +104,7 @@ def with_system_headers(build: Build, is_own: Callable[[str], bool]) -> Build:
 
     def one(unit: BuildUnit) -> BuildUnit:
         step = unit.compile
-        if step.language not in LANGUAGES or not is_own(step.program) or not step.folder.is_dir():
+        if step.language not in LANGUAGES or not is_own(step.program) or not is_folder(step.folder):
             return unit
         placing = [word for some in by_option(step.options) if _PLACING.fullmatch(some[0]) for word in some]
         folders = header_folders(step.program, step.language, tuple(placing), step.folder if placing else None)
@@ -120,7 +120,7 @@ def header_folders(program: str, language: str, options: tuple[str, ...], folder
     command = [*(shell_words(program) or [program]), *options, "-E", "-v", "-x", language, os.devnull]
     try:
         said = driver_plan(command, _TIMEOUT_S, cwd=folder, env={**os.environ, "LC_ALL": "C"})
-    except (ToolchainError, CompileTimeout):
+    except (ToolchainError, CompileError):
         return ()
     found = _HEADERS.search(said)
     folders = [Path(line.strip()) for line in found[1].splitlines()] if found else []
