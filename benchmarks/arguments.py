@@ -2,13 +2,14 @@
 
 import argparse
 import json
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mlgo.cli.program import CONFIG, add_options, positive, run_program
+from mlgo.cli.program import CONFIG, add_options, run_program
+
+RELEASED = Path("data/released/marginal-s0")
 
 
 def run_benchmark(name: str) -> None:
@@ -40,15 +41,13 @@ def compiling_parser(name: str, description: str | None) -> argparse.ArgumentPar
     return parser
 
 
-def add_policy_options(parser: argparse.ArgumentParser, policy: str) -> None:
-    """Add ``--policy`` and ``--workers``.
+def add_policy_option(parser: argparse.ArgumentParser, policy: str) -> None:
+    """Add ``--policy``, by default the released one, which every checkout has.
 
     Args:
-        parser: where to.
         policy: what the policy is for.
     """
-    parser.add_argument("--policy", type=Path, default=Path("data/policies/bc-s0"), help=policy)
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    parser.add_argument("--policy", type=Path, default=RELEASED, help=f"{policy} (default: %(default)s)")
 
 
 def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:

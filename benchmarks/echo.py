@@ -6,9 +6,8 @@ left them: unreachable from the entry of their function, or not. Dumps after the
 differ in the end.
 
 Example:
-    python -m benchmarks.echo --corpus data/corpus --baseline data/baseline
-    python -m benchmarks.echo --corpus data/corpus --baseline data/baseline --show \
-        --module ninja/ninja-upstream/src/util.cc
+    python -m benchmarks.echo
+    python -m benchmarks.echo --show --module ninja/ninja-upstream/src/util.cc
 """
 
 import argparse
@@ -66,8 +65,10 @@ class Compiled:
 def main() -> None:
     """Examine and print."""
     parser = benchmark_parser("benchmarks.echo", __doc__)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--baseline", type=Path, required=True)
+    parser.add_argument("--corpus", type=Path, default=Path("data/corpus"), help="(default: %(default)s)")
+    parser.add_argument(
+        "--baseline", type=Path, default=Path("data/baseline"), help="of this corpus (default: %(default)s)"
+    )
     parser.add_argument("--module", action="append", help="only this one; may be repeated")
     parser.add_argument("--show", action="store_true", help="also print the first function that differs, both ways")
     parser.add_argument("--json", action="store_true", help="print JSON, with a record for each module")

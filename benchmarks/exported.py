@@ -1,16 +1,15 @@
 """What a decision costs: of a policy in a form that is built into compilers, and in a process that hosts compilers.
 
 Example:
-    python -m benchmarks.exported --policy data/policies/marginal-s0
+    python -m benchmarks.exported
     python -m benchmarks.exported --policy data/policies/marginal-s0 --form aot --json
 """
 
 import time
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.arguments import compiling_parser, print_record, run_benchmark
+from benchmarks.arguments import add_policy_option, compiling_parser, print_record, run_benchmark
 from mlgo.base.scratch import scratch_directory
 from mlgo.deploy.export.cpp import Cpp
 from mlgo.deploy.export.form import draw_questions, read_questions, recorded_questions
@@ -25,7 +24,7 @@ FORMS = {form.name: form for form in (Cpp(), AheadOfTime())}
 def main() -> None:
     """Run the benchmark and print."""
     parser = compiling_parser("benchmarks.exported", __doc__)
-    parser.add_argument("--policy", type=Path, required=True, help="folder of the policy")
+    add_policy_option(parser, "folder of the policy")
     parser.add_argument("--form", choices=FORMS, default=Cpp.name, help="(default: %(default)s)")
     args = parser.parse_args()
     policy = load_policy(args.policy)

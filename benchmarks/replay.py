@@ -6,6 +6,7 @@ Example:
 """
 
 import json
+import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.arguments import add_policy_options, compiling_parser, print_record, run_benchmark
+from benchmarks.arguments import add_policy_option, compiling_parser, print_record, run_benchmark
 from mlgo.base.config import Config
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -161,7 +162,8 @@ def _sizes(store: ReplayStore) -> tuple[int, int, int]:
 def main() -> None:
     """Measure, and print the ratios for each size of perturbations."""
     parser = compiling_parser(__name__, __doc__)
-    add_policy_options(parser, "where to start")
+    add_policy_option(parser, "where to start")
+    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument(
         "--perturbation", type=positive_float, nargs="+", help="sizes of the noise (default: es.perturbation)"
     )

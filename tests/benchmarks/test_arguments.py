@@ -2,6 +2,8 @@
 
 import pytest
 
+from benchmarks.arguments import RELEASED
+from mlgo.policy.stored import load_policy
 from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.slow
@@ -15,6 +17,7 @@ def test_all_are_found():
         "capture",
         "cores",
         "counting",
+        "coverage",
         "driver",
         "echo",
         "env",
@@ -35,6 +38,10 @@ def test_help_has_examples(benchmark, name):
     assert run.stdout.startswith(f"usage: python -m benchmarks.{name} ")
     assert f"\nExample:\n    python -m benchmarks.{name}" in run.stdout
     assert "--json" in run.stdout
+
+
+def test_a_new_clone_has_the_policy_that_benchmarks_take():
+    assert load_policy(REPOSITORY / RELEASED).task == "inline-size"
 
 
 def test_a_mistake_is_one_line(benchmark, tmp_path):
