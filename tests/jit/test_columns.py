@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import PolicyError
+from mlgo.jit.outcome import parse_metrics
 from mlgo.jit.state import JIT_COLUMNS, FeatureColumn, columns_for, inputs_of
+from tests.jit.conftest import GOLDEN
 
 OTHER, LAST = np.eye(7)[[0, 6]].tolist()
 
@@ -31,6 +33,22 @@ def test_a_feature_becomes_inputs_by_its_kind(column, values, inputs):
 def test_unknown_features_are_counts():
     (column,) = columns_for(["new_in_net12"])
     assert column.kind == "count"
+
+
+def test_features_of_later_versions_are_taken_by_their_names():
+    """One renamed, others added, all in another order, and words about the method before them."""
+    later = ("use_wt_cnt_x100", "enreg_count_simd", "depth")
+    names = (*reversed([name for name in JIT_COLUMNS if name != "use_wt_cnt"]), *later)
+    row = ",".join("1" if name in ("viable", "depth") else "0" for name in names)
+    words = f"num cse 0 num cand 1 methodFeatureNames m,n method,4,5 featureNames {','.join(names)} features #1,{row}"
+    line = GOLDEN["lines"][0]["line"].replace("num cse 1 num cand 2 Standard CSE Heuristic seq 1,0", words)
+    metrics = parse_metrics(line)
+    assert metrics.feature_names == names
+    table = np.array(metrics.candidates)
+    assert inputs_of(columns_for(["viable", "type"]), names, table).tolist() == [[1.0, *OTHER]]
+    inputs = inputs_of(columns_for(names), names, table)
+    assert inputs.shape == (1, 25 - 1 + len(later))
+    np.testing.assert_allclose(inputs[0, -3:], [0.0, 0.0, np.log(2.0) / np.log1p(1 << 20)], rtol=1e-6)
 
 
 def test_the_jits_19_features_become_25_inputs():
