@@ -381,22 +381,24 @@ public:
     return Status;
   }
 
-  // Compiles each of several sources to an object, and links these in their places.
-  int compileAndLink() {
-    if (!start())
-      return 1;
+  // Compiles each of several sources to an object, and links these in their places. Returns whether all of that worked;
+  // where it does not, nothing is said.
+  bool compileAndLink() {
     List<const char *> Linked;
-    for (size_t I = 0; I < Given.Kinds.size(); ++I) {
+    bool Works = start();
+    Said = memfd_create("errors", MFD_CLOEXEC);
+    for (size_t I = 0; Works && I < Given.Kinds.size(); ++I) {
       if (Given.Kinds[I] == Kind::Source) {
-        const char *const Object = name(I, ".o");
-        if (const int Status = compileTo(I, Object))
-          return finish(Status);
-        Linked.add(Object);
+        Linked.add(name(I, ".o"));
+        Works = compileTo(I, Linked[Linked.size() - 1]) == 0;
       } else if (Given.Kinds[I] != Kind::Language) {
         Linked.add(Given.Words[I]);
       }
     }
-    return finish(run(Linked));
+    if (!Works || run(Linked) != 0)
+      return finish(false);
+    copyToErrors(Said);
+    return finish(true);
   }
 
   // Writes to a file, and from there to what is no file.
@@ -487,12 +489,13 @@ private:
     Command.add("--");
     Command.add(Arguments.data(), Arguments.size());
     Command.add(nullptr);
-    return runWithin(Command.data());
+    return runWithin(Command.data(), Said);
   }
 
   const Command &Given;
   char *const *const Words;
   const int NumWords;
+  int Said = 2; // where the commands write their errors
   Folder Place;
   Guard Guarding;
 };
@@ -570,8 +573,8 @@ int main(int NumWords, char **Words) {
       return Several.writeThrough();
     if (Given.NumInputs > 1 && Given.HasCode && !IsLink && !Given.Output)
       return Several.compileEach();
-    if (Given.NumSources > 1 && IsLink && isDivided(Given) && !whyNot(Asked, Given))
-      return Several.compileAndLink();
+    if (Given.NumSources > 1 && IsLink && isDivided(Given) && !whyNot(Asked, Given) && Several.compileAndLink())
+      return 0;
   }
   if (IsLinked && Given.HasCode && !Given.ReadsInput) {
     if (!Given.NumSources && !Given.HasHeader && NumArguments) {

@@ -160,13 +160,20 @@ inline Ended runQuietly(const char *const *Words) {
   return Found;
 }
 
-// Runs a command in this process's own group and ends with it; returns its status as a shell has it.
-inline int runWithin(const char *const *Words) {
+inline void copyToErrors(int File) {
+  char Bytes[1 << 14];
+  lseek(File, 0, SEEK_SET);
+  for (ssize_t Count; (Count = read(File, Bytes, sizeof Bytes)) > 0;)
+    (void)!write(2, Bytes, Count);
+}
+
+// Runs a command in this process's own group, which ends with it; returns its status as a shell has it.
+inline int runWithin(const char *const *Words, int Errors = 2) {
   int Status = 127 << 8;
   const pid_t Own = getpid(), Process = fork();
   if (Process == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() == Own)
+    if (getppid() == Own && dup2(Errors, 2) == 2)
       execv(Words[0], const_cast<char *const *>(Words));
     _exit(127);
   }
