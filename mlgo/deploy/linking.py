@@ -20,6 +20,7 @@ from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
+from mlgo.deploy.link_reports import report_options, without_reports, write_reports
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option
 from mlgo.host.linker import await_linker, section_sizes
@@ -34,6 +35,8 @@ _PLACED = re.compile(
     r"-*(no-)?whole-archive|-*(push|pop)-state|-*(start|end)-lib|-B(static|dynamic)|-d[ny]|-*format\b.*"
 )
 """Options that are about the files behind them. Files are moved to one place here."""
+_SHOWN = re.compile(r"-[vtM]|-*(verbose|trace|cref|print-(map|[\w-]+-sections)|(reproduce|why-extract|time-trace)\b.*)")
+"""Options by which a linker shows what it links, which are other files here."""
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")
 
 _MOST_SAID = 1 << 24
@@ -72,7 +75,7 @@ class LinkCommand:
         """Refuse what cannot be linked here.
 
         Raises:
-            LinkError: an option depends on its place among the files, or the output has no folder.
+            LinkError: an option depends on its place among the files, or shows them, or the output has no folder.
         """
         if not any(file.has_bitcode for file in self._files):
             raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
@@ -80,6 +83,8 @@ class LinkCommand:
             for option in word.removeprefix("-Wl,").split(","):
                 if _PLACED.fullmatch(option):
                     raise LinkError(f"{option} depends on its place among the files")
+                if _SHOWN.fullmatch(option):
+                    raise LinkError(f"{option} shows what the compiler would link")
         if self.output.exists() and not self.output.is_file():
             raise NothingToMerge(f"{self.output} is no file")
         if not self.output.absolute().parent.is_dir():
@@ -149,6 +154,7 @@ def link(
         sizes = [section_sizes(file.read_bytes())["total"] for file in (advised, plain) if file]
         result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
         smaller = advised if plain is None or result.is_advised else plain
+        write_reports(steps.reports, smaller, wanted.output, wanted.inputs)
         write_atomically(wanted.output, lambda path: shutil.copy(smaller, path))
         return result
 
@@ -161,6 +167,7 @@ class _LinkSteps:
     ) -> None:
         self._wanted, self._folder, self._compiler = wanted, folder, wanted.compiler(toolchain)
         self._settings, self._timeout_s = settings, settings.compile_timeout_s
+        self._options, self.reports = without_reports(wanted.options)
         self._output = str(folder / "asked")  # in the words below, in place of what a link writes
         self._before, self._after = self._asked(toolchain, language)
 
@@ -171,7 +178,7 @@ class _LinkSteps:
         self._said([*toolchain.driver("c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
         verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
-        asked = [verbose, str(stand_in), *self._wanted.options, "-o", self._output]
+        asked = [verbose, str(stand_in), *self._options, "-o", self._output]
         stderr = self._said([*toolchain.driver(language), *asked])
         for line in reversed(stderr.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
@@ -225,7 +232,7 @@ class _LinkSteps:
         With ``embedded``, what objects carry stands in their place.
         """
         output = self._folder / name
-        words = [*self._before, *options, *map(str, inputs), *self._after]
+        words = [*self._before, *options, *map(str, inputs), *self._after, *report_options(self.reports, output)]
         words[words.index(self._output)] = str(output)
         if embedded:
             words = with_embedded(words, self._folder)

@@ -47,7 +47,13 @@ class Build:
     def run(self, *words: object, **environment: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **environment}
         return subprocess.run(
-            list(map(str, words)), cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300
+            list(map(str, words)),
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            errors="backslashreplace",
         )
 
     def cc(self, *arguments: object, options: Sequence[object] = (), tool: str = "cc", **environment: str):

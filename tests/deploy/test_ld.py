@@ -1,6 +1,8 @@
 """`mlgo ld`: programs linked as one module, and run."""
 
 import ctypes
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,22 @@ def test_a_program_is_merged_and_runs(parts, archive):
     assert record["questions"] >= 1  # main calls twice of the archive, which is another module
     assert min(record["advised_bytes"], record["plain_bytes"]) > 0
     assert b"unused" not in (parts.folder / "program").read_bytes()
+
+
+def test_reports_are_about_the_file_that_is_kept(parts, archive):
+    words = ["main.o", "native.o", archive, "-Wl,--dependency-file=link.d,-Map,link.map", "-o", "a program"]
+    kept = []
+    for _ in range(2):
+        assert parts.cc(*words, options=["--whole"]).returncode == 0
+        assert parts.log[0]["questions"] >= 1
+        kept.append([(parts.folder / name).read_text() for name in ("link.d", "link.map")])
+    (dependencies, link_map), again = kept
+    assert [dependencies, link_map] == again
+    assert dependencies.startswith(f"a\\ program: \\\n main.o \\\n native.o \\\n {archive} \\\n ")
+    address = int(re.search(r"^ *([0-9a-f]+) .* main$", link_map, re.MULTILINE)[1], 16)
+    symbols = parts.run("nm", "a program").stdout
+    assert address == int(re.search(r"^([0-9a-f]+) T main$", symbols, re.MULTILINE)[1], 16)
+    assert os.environ["TMPDIR"] not in dependencies + link_map
 
 
 def test_a_build_that_links_by_its_compiler(parts, archive):
