@@ -13,15 +13,7 @@ from typing import Any, Literal
 
 from mlgo.base.artifacts import provenance
 from mlgo.corpus.capture.bitcode import BitcodeUnit
-from mlgo.corpus.capture.commands import (
-    ArchiveStep,
-    CompileStep,
-    ExtractStep,
-    LinkStep,
-    Step,
-    expanded,
-    steps_of,
-)
+from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, expanded, steps_of
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
 from mlgo.corpus.capture.origins import Moved, Origins, find_moved, moved_rows, real_place
 from mlgo.errors import ConfigError, CorpusError

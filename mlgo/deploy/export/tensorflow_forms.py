@@ -41,19 +41,7 @@ import pyarrow as pa
 from mlgo.base.files import read_json, write_bytes, write_json
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import C_TYPES
-from mlgo.deploy.export.form import (
-    ASK,
-    PARITY_QUESTIONS,
-    Ask,
-    CompiledForm,
-    Form,
-    Harness,
-    asked_features,
-    build_harness,
-    model_inputs,
-    row_by_row,
-    run_tool,
-)
+from mlgo.deploy.export import form
 from mlgo.errors import ArtifactError, PolicyError, ToolchainError
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
@@ -66,15 +54,15 @@ TRAINING_INPUTS: Mapping[str, type] = {"discount": np.float32, "reward": np.floa
 """Inputs that LLVM's training mode feeds besides the features, and their types; the model ignores them."""
 
 
-class SavedModel(Form):
+class SavedModel(form.Form):
     """TensorFlow takes a millisecond for one question."""
 
     name = "saved_model"
-    max_questions = PARITY_QUESTIONS
+    max_questions = form.PARITY_QUESTIONS
 
     def save(self, policy: Policy, trace: pa.Table, folder: Path) -> None:
         tf = import_tensorflow()
-        specs = [tf.TensorSpec(spec.shape, spec.dtype, name=spec.name) for spec in model_inputs(policy, trace)]
+        specs = [tf.TensorSpec(spec.shape, spec.dtype, name=spec.name) for spec in form.model_inputs(policy, trace)]
         specs += [tf.TensorSpec((1,), dtype, name=name) for name, dtype in TRAINING_INPUTS.items()]
         module = _module(tf, policy)
         signature = tf.function(module.action, autograph=False).get_concrete_function(*specs)
@@ -87,7 +75,7 @@ class SavedModel(Form):
         (folder / "fingerprint.pb").unlink(missing_ok=True)
 
     @contextmanager
-    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+    def opened(self, folder: Path, policy: Policy) -> Iterator[form.Ask]:
         """By TensorFlow, a tensor for each feature."""
         tf, decision = import_tensorflow(), get_task(policy.task).decision
         loaded = tf.saved_model.load(str(folder))  # goes with the last reference to it, and its function with it
@@ -98,13 +86,13 @@ class SavedModel(Form):
             tensors = {name: tf.constant(values) for name, values in row.items()}
             return np.asarray(action(**tensors, **ignored)[decision])
 
-        yield row_by_row(answer)
+        yield form.row_by_row(answer)
 
 
 def _module(tf: Any, policy: Policy) -> Any:
     from keras import ops
 
-    names, actions, task = asked_features(policy), policy.actions, get_task(policy.task)
+    names, actions, task = form.asked_features(policy), policy.actions, get_task(policy.task)
 
     class PolicyModule(tf.Module):
         def __init__(self) -> None:
@@ -139,7 +127,7 @@ def read_saved_model(folder: Path) -> Any:
 MODEL, OUTPUT_SPEC = "model.tflite", "output_spec.json"
 
 
-class TFLite(Form):
+class TFLite(form.Form):
     """The interpreter takes microseconds, feeding it from Python ten times as long."""
 
     name = "tflite"
@@ -157,7 +145,7 @@ class TFLite(Form):
         write_json(folder / OUTPUT_SPEC, [{"logging_name": task.decision, "tensor_spec": tensor}])
 
     @contextmanager
-    def opened(self, folder: Path, policy: Policy) -> Iterator[Ask]:
+    def opened(self, folder: Path, policy: Policy) -> Iterator[form.Ask]:
         """By TensorFlow Lite's interpreter, inputs by position and the output by name, as LLVM does."""
         model = (folder / MODEL).read_bytes()
         if len(model) < (least := policy.weights.nbytes):  # a conversion leaves out variables that it does not find
@@ -173,7 +161,7 @@ class TFLite(Form):
             interpreter.invoke()
             return np.asarray(interpreter.get_tensor(output))
 
-        yield row_by_row(answer)
+        yield form.row_by_row(answer)
 
 
 def converted(saved_model: Path) -> bytes:
@@ -209,7 +197,7 @@ def _checked_tensors(interpreter: Any, spec: Any, policy: Policy) -> tuple[dict[
     if [one["index"] for one in details] != list(range(len(details))):
         raise PolicyError(f"inputs of {MODEL} are not its first tensors, as which LLVM takes them; export again")
     inputs = {one["name"]: one["index"] for one in details}
-    wanted = {f"{SIGNATURE}_{name}:0": name for name in (*asked_features(policy), *TRAINING_INPUTS)}
+    wanted = {f"{SIGNATURE}_{name}:0": name for name in (*form.asked_features(policy), *TRAINING_INPUTS)}
     if inputs.keys() != wanted.keys():
         odd = ", ".join(sorted(inputs.keys() ^ wanted.keys())[:5])
         raise PolicyError(f"inputs of {MODEL} are not those that LLVM feeds: {odd}; export again")
@@ -232,7 +220,7 @@ _RUNTIME = (
 _COMPILE = ("-std=c++17", "-O2", "-g0", "-w", "-fno-sanitize=all", "-mcpu=baseline")
 
 
-class AheadOfTime(CompiledForm):
+class AheadOfTime(form.CompiledForm):
     """Objects; a compile takes some seconds, that of the runtime for the first check a minute.
 
     Of one policy the object has the same bytes each time; the header may name inputs in another order.
@@ -255,13 +243,13 @@ class AheadOfTime(CompiledForm):
                 "--target_triple": f"{platform.machine()}-unknown-linux-gnu",
             }
             tool = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "aot_compile_cpu"]
-            run_tool([*tool, *(word for option in options.items() for word in option)], cwd=scratch)
+            form.run_tool([*tool, *(word for option in options.items() for word in option)], cwd=scratch)
             shutil.copy(scratch / f"{model}.h", folder)
             objects = [str(scratch / f"{model}{part}.o") for part in ("", "_constants")]
-            run_tool([str(find_linker()), "ld.lld", "-r", "-o", str(folder / f"{model}.o"), *objects])
+            form.run_tool([str(find_linker()), "ld.lld", "-r", "-o", str(folder / f"{model}.o"), *objects])
 
     @contextmanager
-    def harness(self, folder: Path, policy: Policy) -> Iterator[Harness]:
+    def harness(self, folder: Path, policy: Policy) -> Iterator[form.Harness]:
         """Linked with TensorFlow's runtime, which is not imported; raises as `build_harness`."""
         task, spec = get_task(policy.task), find_spec("tensorflow")
         if spec is None or spec.origin is None:
@@ -273,7 +261,7 @@ class AheadOfTime(CompiledForm):
             for source in _RUNTIME:  # one by one, and without the model's folder: zig knows them the next time
                 objects.append(str(scratch / f"{Path(source).stem}.o"))
                 path = tensorflow / "xla_aot_runtime_src" / source
-                run_tool([*compiler, "-c", str(path), "-o", objects[-1]])
+                form.run_tool([*compiler, "-c", str(path), "-o", objects[-1]])
             library = [str(tensorflow / "libtensorflow_framework.so.2"), f"-Wl,-rpath,{tensorflow}"]
-            with build_harness(task, [*compiler, f"-I{folder}", str(ASK), *objects, *library]) as harness:
+            with form.build_harness(task, [*compiler, f"-I{folder}", str(form.ASK), *objects, *library]) as harness:
                 yield harness
