@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, read_table
 from mlgo.corpus.capture.builds import recorded_build
+from mlgo.corpus.capture.databases import read_database
 from mlgo.corpus.capture.invocations import run_build
 from tests.conftest import REPOSITORY
 
@@ -106,3 +108,117 @@ def test_tables_say_where_things_have_got_to_and_links_are_done_again(project, t
     prints(*relink, shutil.which("cc"), shutil.which("ld"))
     assert subprocess.run([tmp_path / "again/done"], check=False).returncode == 0
     assert (tmp_path / "again/done").read_bytes() != (project / "done").read_bytes()  # of other objects
+
+
+@pytest.mark.parametrize(
+    ("variables", "shown"),
+    [({"CC": "cc"}, "cc-is-cc\n"), ({"CC": "cc -O1"}, "cc-is-cc\n"), ({}, "cc\n")],
+    ids=["a name", "several words", "nothing"],
+)
+def test_places_with_spaces_and_quotes(tmp_path, variables, shown):
+    folder = tmp_path / 'it\'s a "$place"'
+    folder.mkdir()
+    (folder / "one.c").write_text("int main(void) { return 0; }\n")
+    (folder / "Makefile").write_text("prog: one.o\n\t$(CC) $^ -o $@\n\techo $(CC) > said\n")
+    environment = {name: value for name, value in os.environ.items() if name not in ("CC", "CXX")} | variables
+    assert run_build(["make", "-s", "-C", str(folder)], folder / "out", environment) == 0
+    build = recorded_build(folder / "out", folder)
+    assert programs_of(build) == {"prog": ["one.c"]}
+    assert [unit.compile.options for unit in build.units] == [tuple(variables.get("CC", "").split()[1:])]
+    assert (folder / "said").read_text() == shown
+
+
+def test_a_folder_of_path_is_looked_through_as_a_shell_does(project, tmp_path):
+    closed, searched, other = (tmp_path / name for name in ("closed", "searched", "other"))
+    for folder in (closed, searched, other / "cc"):
+        folder.mkdir(parents=True)
+    (searched / "gcc").symlink_to(shutil.which("cc"))
+    script = f"""
+import os, sys
+from pathlib import Path
+from mlgo.corpus.capture.invocations import read_invocations, run_build
+for path, mode in (({str(closed)!r}, 0), ({str(searched)!r}, 0o311)):
+    os.chmod(path, mode)
+os.chmod({str(tmp_path)!r}, 0o777)
+if os.getuid() == 0:
+    os.setuid(65534)
+path = os.pathsep.join([*{[f"{closed}", f"{closed}/within", f"{searched}", f"{other}"]}, os.environ["PATH"]])
+command = ["sh", "-c", "gcc -c lib/a.c -o {tmp_path}/a.o && cc -c lib/b.c -o {tmp_path}/b.o"]
+assert run_build(command, Path({str(tmp_path / "out")!r}), {{**os.environ, "PATH": path}}) == 0
+print([call.program for call in read_invocations(Path({str(tmp_path / "out")!r}) / "records")])
+"""
+    for folder in (tmp_path, *list(tmp_path.parents)[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o711)
+    try:
+        run = subprocess.run([sys.executable, "-c", script], cwd=project, text=True, capture_output=True, check=False)
+        assert run.stdout == f"{[f'{searched}/gcc', shutil.which('cc')]}\n", run.stderr
+    finally:
+        for folder in (closed, searched):
+            folder.chmod(0o755)
+
+
+def test_a_build_that_fails_at_once_ends_with_its_own_status(tmp_path, mlgo):
+    for script, status in (("exit 7", 7), ("kill -9 $$", 137)):
+        run = mlgo("capture", "-o", tmp_path / "out", "--", "sh", "-c", script)
+        assert (run.returncode, run.stdout) == (status, "")
+        assert "no compile was seen" not in run.stderr
+
+
+WORDS = {
+    "-DA=1 -DB\n-DC\t": ("-DA=1", "-DB", "-DC"),
+    "-DA=it's\n": ("-DA=its\n",),
+    '"-DA=\'" \'-DB="x"\' -DC=\\"y\\"': ("-DA='", '-DB="x"', '-DC="y"'),
+    '"-DA=\\"a b\\"" -D\'B=c d\'': ('-DA="a b"', "-DB=c d"),
+    "-DA=a\\ b '-DB=\\'' -DC='a\\b'": ("-DA=a b", "-DB='", "-DC=ab"),
+    "@more.rsp -DA": ("-DM=1 2", "-DA"),
+}
+
+
+@pytest.mark.parametrize("text", WORDS)
+def test_response_files_are_read_as_compilers_do(tmp_path, text):
+    (tmp_path / "all.rsp").write_text(text)
+    (tmp_path / "more.rsp").write_text('"-DM=1 2"')
+    (tmp_path / "one.c").write_text("int x;\n")
+    run_build(["sh", "-c", f"cd '{tmp_path}' && cc @all.rsp -c one.c"], tmp_path / "out")
+    (unit,) = recorded_build(tmp_path / "out", tmp_path).units
+    assert unit.compile.options == WORDS[text]
+    database = [{"directory": str(tmp_path), "command": "cc @all.rsp -c one.c", "file": "one.c"}]
+    (tmp_path / "cc.json").write_text(json.dumps(database))
+    (step,) = read_database(tmp_path / "cc.json")
+    assert step.options == WORDS[text]
+
+
+def test_response_files_that_name_each_other_leave_one_source_out(tmp_path):
+    (tmp_path / "a.rsp").write_text("@b.rsp @b.rsp")
+    (tmp_path / "b.rsp").write_text("@a.rsp @a.rsp")
+    database = [{"directory": str(tmp_path), "command": "cc @a.rsp -c one.c", "file": "one.c"}]
+    (tmp_path / "cc.json").write_text(json.dumps(database))
+    (step,) = read_database(tmp_path / "cc.json")
+    assert step.problem.startswith("response: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("mlgo cc -- -Oz -c a.c", "/x/bin/mlgo cc --policy p --compiler clang -- -Oz -c a.c"),
+        *("python3 -m ziglang cc -Oz -c a.c", "/x/zig cc -Oz -c a.c", "ccache mlgo cc -- -Oz -c a.c"),
+        *("python3.11 -m mlgo c++ -- -Oz -c a.c", "python -m ziglang c++ -Oz -c a.c"),
+    ],
+)
+def test_databases_of_our_own_compilers(tmp_path, command):
+    (tmp_path / "cc.json").write_text(json.dumps([{"directory": str(tmp_path), "command": command, "file": "a.c"}]))
+    (step,) = read_database(tmp_path / "cc.json")
+    assert (step.source, step.language, step.options, step.problem) == ("a.c", "c", ("-Oz",), "")
+
+
+def test_mlgo_cc_is_the_compiler_of_a_build(tmp_path):
+    (tmp_path / "one.c").write_text("int main(void) { return 0; }\n")
+    words = ["mlgo", "cc", "--plain", "--"]
+    script = "import os, sys; os.execvp('cc', ['cc', *sys.argv[sys.argv.index('--') + 1 :]])"
+    (tmp_path / "mlgo").write_text(f"#!{sys.executable}\n{script}\n")
+    (tmp_path / "mlgo").chmod(0o755)
+    environment = {**os.environ, "CC": " ".join(words), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    assert run_build(["make", "-sC", str(tmp_path), "one"], tmp_path / "out", environment) == 0
+    build = recorded_build(tmp_path / "out", tmp_path)
+    assert programs_of(build) == {"one": ["one.c"]}
+    assert [unit.compile.options for unit in build.units] == [()]

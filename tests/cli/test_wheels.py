@@ -37,7 +37,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "thing", NULL, -1, me
 PyMODINIT_FUNC PyInit_thing(void) { return PyModule_Create(&module); }
 """
 BACKEND = """\
-import os, shlex, subprocess, sysconfig, zipfile
+import os, shlex, subprocess, sysconfig, tempfile, zipfile
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     os.makedirs("made", exist_ok=True)
@@ -48,10 +48,13 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     source = os.path.abspath("thing.c")
     subprocess.run([*compiler, "-O2", "-fPIC", "-Imade", include, "-c", source, "-o", "made/thing.o"], check=True)
     subprocess.run(["gcc", "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
-    subprocess.run([*compiler, "-shared", "-nostdlib", "made/thing.o", "-o", "made/thing" + suffix], check=True)
     name = "thing-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel:
-        wheel.write("made/thing" + suffix, "thing" + suffix)
+    with (
+        zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel,
+        tempfile.TemporaryDirectory() as folder,  # nothing of it is left when the build has ended
+    ):
+        subprocess.run([*compiler, "-shared", "-nostdlib", "made/thing.o", "-o", folder + "/new.so"], check=True)
+        wheel.write(folder + "/new.so", "thing" + suffix)
         wheel.writestr("thing-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: thing\\nVersion: 1.0\\n")
         wheel.writestr("thing-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
         wheel.writestr("thing-1.0.dist-info/RECORD", "")
@@ -109,7 +112,7 @@ def test_the_wheel_is_one_that_people_could_install(captured, tmp_path):
 
 def test_what_people_install_is_the_program_and_exports_its_entry_alone(captured):
     (row,) = read_table(captured / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
-    assert row["program"].startswith("made/thing.")
+    assert row["program"].startswith("tmp/thing.")
     assert row["version_script"] == "{ global: PyInit_*; local: *; };\n"
     assert LinkedFile.of_row(row).modules == ("thing.c",)  # unused.c is in no file of the wheel
 
@@ -159,7 +162,10 @@ def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
     [
         ({"thing.c": "#error it is broken"}, "cannot be built as a wheel: .*thing.c:1:2: error: it is broken"),
         ({"backend.py": BACKEND.replace("thing.c", "gone.c")}, "cannot be built as a wheel: .*error: "),
-        ({"backend.py": BACKEND.replace('"thing" + suffix)', '"other.so")')}, "holds no linked file"),
+        (
+            {"backend.py": BACKEND.replace('wheel.write(folder + "/new.so", "thing" + suffix)', "pass")},
+            "holds no linked file",
+        ),
     ],
 )
 def test_a_build_that_does_not_work(tmp_path, shared, front_end, changes, message):

@@ -23,8 +23,8 @@ from mlgo.host.process import Child
 from mlgo.host.toolchain import find_linker, zig_environment
 
 _SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
-_PROBES = ("CompilerId", "_CMakeLTOTest")
-"""Beginnings of folders in which CMake tries a compiler, and leaves what it made."""
+_PROBES = ("CompilerId", "_CMakeLTOTest", "CMakeScratch", "CMakeTmp")
+"""Beginnings of folders in which CMake tries a compiler, and leaves or copies what it made."""
 
 
 @dataclass(frozen=True)
@@ -169,14 +169,14 @@ def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = (), res
     """
     steps = list(chain.from_iterable(map(steps_of, read_invocations(folder / RECORDS))))
     build = read_build(steps, root, temporary, find_moved(steps, root, *results))
-    programs = tuple(one for one in build.programs if _is_product(one.file))
+    programs = tuple(one for one in build.programs if _is_product(one.link.output, one.file))
     linked = {name for one in programs for part in one.parts for name in part.units}
-    units = tuple(one for one in build.units if one.name in linked or _is_product(one.object))
+    units = tuple(one for one in build.units if one.name in linked or _is_product(one.compile.output, one.object))
     return replace(build, units=units, programs=programs)
 
 
-def _is_product(output: Path) -> bool:
-    return output.exists() and not any(part.startswith(_PROBES) for part in output.parts)
+def _is_product(output: Path, now: Path) -> bool:
+    return now.exists() and not any(part.startswith(_PROBES) for part in output.parts)
 
 
 def as_text(name: str) -> str:

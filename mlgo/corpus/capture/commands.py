@@ -200,7 +200,7 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
 
 def _is_zig(call: ToolInvocation) -> bool:
     """Whether the compiler is ``zig c++``, which takes C for C, as no other compiler of C++ does."""
-    return re.search(r"(?:^|[/ '])zig'? c\+\+$", call.program) is not None
+    return re.search(r"(?:^|[/ '])(?:zig|ziglang|mlgo)'? c\+\+(?!.* --compiler)", call.program) is not None
 
 
 _KINDS: Mapping[str, Literal["shared", "relocatable"]] = {

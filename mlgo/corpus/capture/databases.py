@@ -8,6 +8,7 @@ CMake's generators for make and ninja call them.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shel
 from mlgo.errors import CorpusError
 from mlgo.host.command_line import IN_NO_WORD, SOURCE_LANGUAGES
 
-_PREFIXES = ("ccache", "sccache", "distcc", "icecc", "env", "time", "libtool", "zig")
+_PREFIX = re.compile(r"s?ccache|distcc|icecc|env|time|(?:ba|da)?sh|libtool|python[\d.]*|zig|ziglang|mlgo")
 _BETWEEN = ("&&", ";", "||", "|")
 _COMPILES = ("-c", "/c", "--compile")
 
@@ -111,11 +112,13 @@ def call_of(words: Sequence[str], folder: Path, responses: Responses) -> Iterato
     for place, word in enumerate(words):
         tool = tool_called(Path(word).name)
         if tool is not None:
-            arguments = tuple(words[place + 1 :])
+            is_ours = any(Path(one).name == "mlgo" for one in words[:place]) and "--" in words[place:]
+            end = (words.index("--", place) if is_ours else place) + 1
+            arguments = tuple(words[end:])
             contents, problem = responses.of(arguments, folder)
-            yield ToolInvocation(tool, shlex.join(words[: place + 1]), folder, arguments, contents, problem=problem)
+            yield ToolInvocation(tool, shlex.join(words[:end]), folder, arguments, contents, problem=problem)
             return
-        if Path(word).name not in _PREFIXES and "=" not in word and not word.startswith("-"):
+        if not _PREFIX.fullmatch(Path(word).name) and "=" not in word and not word.startswith("-"):
             return
 
 

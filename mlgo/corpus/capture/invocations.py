@@ -89,10 +89,14 @@ def _command(text: str) -> list[str]:
 
 
 def tool_and_options(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """Name of the tool in a command of several words, and options behind it: of ``ccache gcc -m32``, the last two."""
+    """Name of the tool in a command of several words, and options behind it: of ``ccache gcc -m32``, the last two.
+
+    What stands before ``--`` is for ``mlgo cc`` itself.
+    """
     places = [place for place, word in enumerate(words) if tool_called(Path(word).name)]
     last = places[-1] if places else 0
-    return Path(words[last]).name, tuple(words[last + 1 :]) if places else ()
+    end = words.index("--") if "--" in words else last
+    return Path(words[last]).name, tuple(words[end + 1 :]) if places else ()
 
 
 @dataclass(frozen=True)

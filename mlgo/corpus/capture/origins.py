@@ -79,7 +79,7 @@ def find_moved(steps: Sequence[Step], *folders: Path) -> Moved:
     here = {one.output for one in made if one.output.exists()}
     gone = [one for number, one in enumerate(made) if one.output not in here or last[one.output] != number]
     found: dict[str, list[Path]] = {one.contents[one.output]: [] for one in gone}
-    for path in _objects(folders) if gone else ():
+    for path in objects_in(folders) if gone else ():
         if path not in here and (content := file_sha256(path)) in found:
             found[content].append(path)
     keys = [(one.output, one.contents[one.output]) for one in gone]
@@ -98,7 +98,7 @@ def moved_of(rows: object) -> Moved:
     return {(Path(output), content): Path(place) for output, content, place in known}
 
 
-def _objects(folders: Iterable[Path]) -> Iterator[Path]:
+def objects_in(folders: Iterable[Path]) -> Iterator[Path]:
     """Objects and linked files in folders, without those that are links."""
     for folder in folders:
         for place, names, files in os.walk(folder):

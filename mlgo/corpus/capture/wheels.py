@@ -17,13 +17,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, write_rows
-from mlgo.base.files import joined, write_text
+from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack
 from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
-from mlgo.corpus.capture.invocations import RECORDS, wrap_tools
+from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tools
 from mlgo.corpus.capture.objects import object_rows
+from mlgo.corpus.capture.origins import objects_in
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.recipe import Wheel
 from mlgo.corpus.store import OBJECTS_NAME
@@ -52,7 +53,6 @@ def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extractio
     remove_tables(joined(folder, "parts"))
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
-    (folder / "unpacked").rmdir()
     build = capture_wheel(source, folder, wheel, extraction)
     objects = object_rows(extraction.project, build.units, ran=True)
     write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, build.origin(source))
@@ -80,15 +80,22 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
     if run.returncode != 0:
         reason = f"no end within {_TIMEOUT_S:g} s" if run.returncode is None else _reason(log)
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
-    source, temporary = source.absolute(), temporary_folders(source.absolute(), folder.absolute())
-    return installed(recorded_build(folder, source, temporary), sorted((folder / "wheel").glob("*.whl"))[0], folder)
+    source, folder = source.absolute(), folder.absolute()
+    wheel_file, content = sorted((folder / "wheel").glob("*.whl"))[0], folder / "unpacked"
+    with zipfile.ZipFile(wheel_file) as zipped:
+        for name in zipped.namelist():
+            zipped.extract(name, content)
+    temporary = (content, *temporary_folders(source, folder))
+    return _installed(recorded_build(folder, source, temporary, [content]), wheel_file, folder)
 
 
-def installed(build: Build, wheel: Path, folder: Path) -> Build:
+def _installed(build: Build, wheel: Path, folder: Path) -> Build:
     """The linked files of a build that are in a wheel; extension modules export their entry points only."""
-    with zipfile.ZipFile(wheel) as zipped:
-        names = {Path(name).name for name in zipped.namelist()}
-    programs = tuple(_exporting(one, folder) for one in build.programs if one.file.name in names)
+    files = list(objects_in([folder / "unpacked"]))
+    names, contents = {file.name for file in files}, set(map(file_sha256, files))
+    programs = tuple(
+        _exporting(one, folder) for one in build.programs if one.file.name in names or file_sha256(one.file) in contents
+    )
     if not programs:
         raise CorpusError(f"{wheel.name} holds no linked file that was seen while it was built; is it pure Python?")
     wanted = {name for one in programs for part in one.parts for name in part.units}
@@ -97,7 +104,9 @@ def installed(build: Build, wheel: Path, folder: Path) -> Build:
 
 def temporary_folders(source: Path, folder: Path) -> tuple[Path, ...]:
     """Folders of a wheel's build with random or machine-specific names; the longest first."""
-    return (*sorted((folder / "tmp").iterdir()), folder, source)
+    within, calls = folder / "tmp", read_invocations(folder / RECORDS)
+    used = {path for call in calls for file in call.contents for path in (call.folder / file).parents}
+    return (*sorted({*within.iterdir(), *(path for path in used if path.parent == within)}), folder, source)
 
 
 def _exporting(program: BuiltProgram, folder: Path) -> BuiltProgram:
