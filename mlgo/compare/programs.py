@@ -180,21 +180,16 @@ _SETTINGS = ("task", "compiler_sha256", "target", "compile")
 
 @dataclass(frozen=True)
 class Programs:
-    """What running the programs showed.
+    """What running the programs showed."""
 
-    Attributes:
-        rows: each contender over all programs, then on each of them; measures are the `EXECUTED`.
-        correlations: name of each ``program``, number of its ``contenders``, and how far figures agree on their order,
-            by the keys of `PAIRS`, see `spearman`; the mean first.
-        wrong: programs that printed something else or failed, with the contender and the reason.
-        not_run: why none ran; empty if they did.
-    """
-
-    rows: Sequence[ComparisonRow]
+    rows: Sequence[ComparisonRow]  # each contender over all programs, then on each of them; measures are the `EXECUTED`
+    # Name of each `program`, number of its `contenders`, and how far figures agree on their order, by the keys of
+    # `PAIRS`, see `spearman`; the mean first.
     correlations: Sequence[RowView]
+    # Programs that printed something else or failed, with the contender and the reason.
     wrong: Sequence[tuple[str, str, str]]
     measured: ScoreMatrix
-    not_run: str = ""
+    not_run: str = ""  # why none ran; empty if they did
 
 
 def executed_gain(row: ComparisonRow, figure: str) -> float | None:

@@ -46,25 +46,18 @@ class Contender:
 
 @dataclass(frozen=True)
 class ScoreMatrix:
-    """Everything measured, in matrices of contenders by items.
-
-    Attributes:
-        keys: what each item is called, for example ``<project>/<module>``.
-        items: object [num_items] by attribute, such as ``project``, ``module`` and ``split``.
-        scores: by measure, float64 [num_contenders, num_items], as they are compared; NaN where unknown.
-        baseline: by measure, float64 [num_items], under what they are compared with.
-        asked: bool [num_contenders, num_items], whether a contender was tried on an item at all.
-        details: object [num_contenders, num_items] by name; what else is known of each, None where it is not.
-        best: by measure, float64 [num_items], best known scores; NaN where there is none.
-    """
+    """Everything measured, in matrices of contenders by items."""
 
     contenders: Sequence[Contender]
-    keys: Sequence[str]
-    items: Mapping[str, np.ndarray]
+    keys: Sequence[str]  # what each item is called, for example `<project>/<module>`
+    items: Mapping[str, np.ndarray]  # object [num_items] by attribute, such as `project`, `module` and `split`
+    # By measure, float64 [num_contenders, num_items], as they are compared; NaN where unknown.
     scores: Mapping[str, np.ndarray]
-    baseline: Mapping[str, np.ndarray]
-    asked: np.ndarray
+    baseline: Mapping[str, np.ndarray]  # by measure, float64 [num_items], under what they are compared with
+    asked: np.ndarray  # bool [num_contenders, num_items], whether a contender was tried on an item at all
+    # Object [num_contenders, num_items] by name; what else is known of each, None where it is not.
     details: Mapping[str, np.ndarray] = field(default_factory=dict)
+    # By measure, float64 [num_items], best known scores; NaN where there is none.
     best: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property

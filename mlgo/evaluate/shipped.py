@@ -41,18 +41,12 @@ class Linking:
 
 @dataclass(frozen=True)
 class EvaluationRun:
-    """Modules that are compiled and programs that are linked of them, under one contender after another.
-
-    Attributes:
-        modules: of which results are wanted.
-        programs: linked of these modules, and perhaps of others.
-        bitcode: file by module key.
-    """
+    """Modules that are compiled and programs that are linked of them, under one contender after another."""
 
     host: CompileHost
-    modules: Sequence[Module]
-    programs: Sequence[Program]
-    bitcode: Mapping[str, Path]
+    modules: Sequence[Module]  # of which results are wanted
+    programs: Sequence[Program]  # linked of these modules, and perhaps of others
+    bitcode: Mapping[str, Path]  # file by module key
     linking: Linking
     folder: Path
 

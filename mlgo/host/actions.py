@@ -489,18 +489,12 @@ class Scalar(ActionSpace):
 
     Observations belong to groups, each of which has weights of its own: the inputs are, for each group, 1 and the other
     features, all 0 in other groups; and whether a feature has reached a value.
-
-    Attributes:
-        high: largest action.
-        group: feature that numbers the group.
-        num_groups: larger numbers count as the last group.
-        threshold: a feature and a value.
     """
 
-    high: np.float32
-    group: str
-    num_groups: int
-    threshold: tuple[str, np.float32]
+    high: np.float32  # largest action
+    group: str  # feature that numbers the group
+    num_groups: int  # larger numbers count as the last group
+    threshold: tuple[str, np.float32]  # a feature and a value
     dtype: ClassVar[type] = np.float32
 
     @cached_property

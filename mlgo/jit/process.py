@@ -77,25 +77,16 @@ _OPTION_PREFIXES = ("DOTNET_", "COMPlus_")
 
 @dataclass(frozen=True)
 class SuperPmi:
-    """A SuperPMI with the JIT and the collection that it works on, and what is done when it does not answer.
+    """A SuperPMI with the JIT and the collection that it works on, and what is done when it does not answer."""
 
-    Attributes:
-        command: program, with whatever must stand before its own arguments.
-        jit: a Checked build of the JIT.
-        collection: recorded methods, ``.mch``; with its table of contents (``.mct``) beside it, access is fast.
-        jit_options: further options of the JIT, names without prefix; integers are read to base 16.
-        request_timeout_s: deadline of a reply.
-        startup_timeout_s: of the first reply of a process, which must load the JIT and open the collection.
-        max_restarts: how often a request is sent again after its process had to be replaced.
-    """
-
-    command: Sequence[str]
-    jit: Path
-    collection: Path
+    command: Sequence[str]  # program, with whatever must stand before its own arguments
+    jit: Path  # a Checked build of the JIT
+    collection: Path  # recorded methods, `.mch`; with its table of contents (`.mct`) beside it, access is fast
+    # Further options of the JIT, names without prefix; integers are read to base 16.
     jit_options: Mapping[str, str] = field(default_factory=dict)
-    request_timeout_s: float = 60.0
-    startup_timeout_s: float = 300.0
-    max_restarts: int = 3
+    request_timeout_s: float = 60.0  # deadline of a reply
+    startup_timeout_s: float = 300.0  # of the first reply of a process, which must load the JIT and open the collection
+    max_restarts: int = 3  # how often a request is sent again after its process had to be replaced
 
     def __post_init__(self) -> None:
         files = ((self.jit, "JIT", JIT_SUFFIXES), (self.collection, "collection", COLLECTION_SUFFIXES))

@@ -47,16 +47,12 @@ class SampledCompile:
 
 @dataclass(frozen=True)
 class State:
-    """Where a training stands; learners add what they need to go on after a stop.
+    """Where a training stands; learners add what they need to go on after a stop."""
 
-    Attributes:
-        best: weights, or a search point, with the highest reward on the validation instances; of equals the earlier.
-        best_reward: that reward; -inf before the first validation.
-        history: one record per step, oldest first, beginning with the start. ``evaluations`` counts compiles.
-    """
-
+    # Weights, or a search point, with the highest reward on the validation instances; of equals the earlier.
     best: np.ndarray
-    best_reward: float
+    best_reward: float  # that reward; -inf before the first validation
+    # One record per step, oldest first, beginning with the start. `evaluations` counts compiles.
     history: tuple[dict[str, Any], ...]
 
     @property

@@ -55,25 +55,17 @@ Instance = TypeVar("Instance")
 
 
 class TrainContext(ABC, Generic[Instance]):
-    """Surroundings of a training: what it reads and, within the block of `training`, its compiles and its progress.
-
-    Attributes:
-        origin: provenance; what is added within the block goes into all that the training leaves.
-        notes: JSON values of the learner that a checkpoint keeps beside its state.
-        policy: features and architecture of all policies that are compiled.
-        counts: what was asked for and what was compiled; None where nothing compiles.
-        watched: figures of the last compiles, for the log.
-    """
+    """Surroundings of a training: what it reads and, within the block of `training`, its compiles and its progress."""
 
     kind: Kind
-    origin: dict[str, Any]
-    notes: dict[str, Any]
-    policy: Any
+    origin: dict[str, Any]  # provenance; what is added within the block goes into all that the training leaves
+    notes: dict[str, Any]  # JSON values of the learner that a checkpoint keeps beside its state
+    policy: Any  # features and architecture of all policies that are compiled
     quarantine: Quarantine
     progress: TrainingProgress
     saver: BackgroundSaver
-    counts: CompileCounts | None = None
-    watched: Mapping[str, Any] = {}
+    counts: CompileCounts | None = None  # what was asked for and what was compiled; None where nothing compiles
+    watched: Mapping[str, Any] = {}  # figures of the last compiles, for the log
     _checkpoint: Path | None = None
     _total: int
     _counts_validations: bool

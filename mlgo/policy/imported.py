@@ -71,16 +71,12 @@ def _spec(name: str, details: dict[str, Any]) -> TensorSpec:
 
 @dataclass(frozen=True)
 class ImportedPolicy:
-    """An advisor whose answers depend on the observation alone. Nothing is known of it but what it answers.
-
-    Attributes:
-        features: inputs of the graph that the compiler fills, in the order in which they are fed; others are zero.
-        graph: of TensorFlow Lite, see `Graph`; the output that is named as the task's decision is the answer.
-    """
+    """An advisor whose answers depend on the observation alone. Nothing is known of it but what it answers."""
 
     task: str
+    # Inputs of the graph that the compiler fills, in the order in which they are fed; others are zero.
     features: tuple[str, ...]
-    graph: bytes
+    graph: bytes  # of TensorFlow Lite, see `Graph`; the output that is named as the task's decision is the answer
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -46,18 +46,12 @@ _IMPOSSIBLE = np.float32(-np.inf)
 
 @dataclass(frozen=True)
 class Policy:
-    """An advisor with weights, whose answers depend on the observation alone.
+    """An advisor with weights, whose answers depend on the observation alone."""
 
-    Attributes:
-        task: decision problem it was trained for; its action space is this policy's.
-        architecture: of the model: layer widths of a network, or the size of a tree.
-        weights: float32 [num_params], the numbers of the model.
-    """
-
-    task: str
+    task: str  # decision problem it was trained for; its action space is this policy's
     normalisation: Scaling
-    architecture: Shape
-    weights: np.ndarray
+    architecture: Shape  # of the model: layer widths of a network, or the size of a tree
+    weights: np.ndarray  # float32 [num_params], the numbers of the model
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -50,12 +50,9 @@ class Backend(Protocol):
 
     A worker is whoever is sent jobs under one name: it starts with the first, and does them in the order in which they
     were sent.
-
-    Attributes:
-        depth: messages that a worker should hold, the one at work included; more than one hides the way to it.
     """
 
-    depth: int = 1
+    depth: int = 1  # messages that a worker should hold, the one at work included; more than one hides the way to it
     most: int = MOST
 
     def ready(self, worker: WorkerName) -> bool:

@@ -109,19 +109,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class References:
-    """Ways of answering without weights, which every policy of a task is held against.
+    """Ways of answering without weights, which every policy of a task is held against."""
 
-    Attributes:
-        traced: the one whose questions and answers are recorded, and with which a module must compile.
-        is_heuristic: whether the traced one decides as the compiler does, so that the same objects are expected.
-        advisors: how each is made; the heuristic itself is not among them.
-        passive: inlines nothing, evicts nothing, finds all priorities equal.
-    """
-
-    traced: str
-    is_heuristic: bool
-    advisors: Mapping[str, Callable[[Setting], Advisor]]
-    passive: PureAdvisor
+    traced: str  # the one whose questions and answers are recorded, and with which a module must compile
+    is_heuristic: bool  # whether the traced one decides as the compiler does, so that the same objects are expected
+    advisors: Mapping[str, Callable[[Setting], Advisor]]  # how each is made; the heuristic itself is not among them
+    passive: PureAdvisor  # inlines nothing, evicts nothing, finds all priorities equal
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,53 +129,35 @@ class References:
 
 @dataclass(frozen=True)
 class Task:
-    """A decision problem that a stock compiler hands out.
+    """A decision problem that a stock compiler hands out."""
 
-    Attributes:
-        name: as in the configuration.
-        title: of its report.
-        about_references: what its reference advisors do, for the report, as HTML.
-        mode_flags: options that make the compiler ask, without the channel.
-        channel_option: option that takes the channel's base path, ending in ``=``.
-        decision: name of the answer tensor.
-        model: class that LLVM's build calls a model of this task.
-        measure: what its decisions are about; other measures can be minimised, too, see `objectives`.
-        probe: textual IR on which the compiler asks at least once.
-        actions: what an answer may be, and how policies see a question.
-        references: simple ways of answering.
-        default: how to learn the heuristic's own decision; None where the compiler does not tell.
-        growth_stop: when the compiler stops asking; None where it never does.
-        done_remark: reported for each change made, whether by advice or by the built-in heuristic.
-        guard: made for each compile, of its header; None where every observation and answer is fine.
-        in_code_generation: decisions come after the optimization of IR, so modules are kept optimized and only code
-            is generated in each compile; what register allocation cost each function is reported, too.
-        units: in which policies take features, where not as they are, see `policy.features.Normalisation`.
-        not_finite: value in place of one that is no finite number, by feature; an exported model puts it there, as
-            the guard does here.
-        embeds: whether LLVM 22 and newer can be made to send embeddings of functions, see `llvm.ir2vec`.
-        environment: what makes its Gymnasium environment, see `core.problems.Problem`.
-        kind: modules.
-    """
-
-    name: str
-    title: str
-    about_references: str
-    mode_flags: tuple[str, ...]
-    channel_option: str
-    decision: str
-    model: str
-    measure: Measure
-    probe: str
-    actions: ActionSpace
-    references: References
+    name: str  # as in the configuration
+    title: str  # of its report
+    about_references: str  # what its reference advisors do, for the report, as HTML
+    mode_flags: tuple[str, ...]  # options that make the compiler ask, without the channel
+    channel_option: str  # option that takes the channel's base path, ending in `=`
+    decision: str  # name of the answer tensor
+    model: str  # class that LLVM's build calls a model of this task
+    measure: Measure  # what its decisions are about; other measures can be minimised, too, see `objectives`
+    probe: str  # textual IR on which the compiler asks at least once
+    actions: ActionSpace  # what an answer may be, and how policies see a question
+    references: References  # simple ways of answering
+    # How to learn the heuristic's own decision; None where the compiler does not tell.
     default: DefaultDecision | None = None
-    growth_stop: GrowthStop | None = None
-    done_remark: Remark | None = None
+    growth_stop: GrowthStop | None = None  # when the compiler stops asking; None where it never does
+    done_remark: Remark | None = None  # reported for each change made, whether by advice or by the built-in heuristic
+    # Made for each compile, of its header; None where every observation and answer is fine.
     guard: Callable[[Header], Guard] | None = None
+    # Decisions come after the optimization of IR, so modules are kept optimized and only code is generated in each
+    # compile; what register allocation cost each function is reported, too.
     in_code_generation: bool = False
+    # In which policies take features, where not as they are, see `policy.features.Normalisation`.
     units: Mapping[str, float] = field(default_factory=dict)
+    # Value in place of one that is no finite number, by feature; an exported model puts it there, as the guard does
+    # here.
     not_finite: Mapping[str, np.float32] = field(default_factory=dict)
-    embeds: bool = False
+    embeds: bool = False  # whether LLVM 22 and newer can be made to send embeddings of functions, see `llvm.ir2vec`
+    # What makes its Gymnasium environment, see `registry.Problem`.
     environment: ClassVar[str] = "mlgo.envs.env:CompileEnv"
     kind: ClassVar[Kind] = "modules"
 

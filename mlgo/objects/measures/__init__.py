@@ -36,18 +36,14 @@ def known_score(scores: Scores, name: str) -> float:
 
 @dataclass(frozen=True)
 class Compiled:
-    """What a compile left behind, for measures to read.
+    """What a compile left behind, for measures to read."""
 
-    Attributes:
-        data: the object file.
-        functions: what register allocation cost each function; None where the decisions come before it.
-        num_copies: modules of the project that carry a COMDAT group, by signature; None where that is not known.
-        instructions: what the program executes that the object was linked to; None where it was not run.
-    """
-
-    data: bytes
+    data: bytes  # the object file
+    # What register allocation cost each function; None where the decisions come before it.
     functions: tuple[SpillCosts, ...] | None = None
+    # Modules of the project that carry a COMDAT group, by signature; None where that is not known.
     num_copies: Mapping[bytes, int] | None = None
+    # What the program executes that the object was linked to; None where it was not run.
     instructions: int | None = None
 
     @cached_property
@@ -63,64 +59,40 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Words:
-    """How a report speaks of a measure.
+    """How a report speaks of a measure."""
 
-    Attributes:
-        title: name, as in "change in text".
-        definition: what it is, in sentences.
-        subject: what is compared, at the beginning of a sentence.
-        unit: what it is counted in, as in "fewer bytes".
-        fewer: "fewer" or "less", whichever goes with the unit.
-        smaller: what a policy makes that lowers it, as in "makes the code smaller".
-        larger: what a policy makes that raises it.
-    """
-
-    title: str
-    definition: str
-    subject: str = "Size"
-    unit: str = "bytes"
-    fewer: str = "fewer"
-    smaller: str = "the code smaller"
-    larger: str = "the code larger"
+    title: str  # name, as in "change in text"
+    definition: str  # what it is, in sentences
+    subject: str = "Size"  # what is compared, at the beginning of a sentence
+    unit: str = "bytes"  # what it is counted in, as in "fewer bytes"
+    fewer: str = "fewer"  # "fewer" or "less", whichever goes with the unit
+    smaller: str = "the code smaller"  # what a policy makes that lowers it, as in "makes the code smaller"
+    larger: str = "the code larger"  # what a policy makes that raises it
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One number by which compiles are compared. Less is better, always.
+    """One number by which compiles are compared. Less is better, always."""
 
-    Attributes:
-        name: of its columns and of ``compile.objective``.
-        words: of the report.
-        quantity: what it counts, for the schemas of tables.
-        meaning: of the column of a single compile.
-        read: reads it from a compile; None where such compiles do not have it.
-        unit: of its columns; empty for weighted sums.
-        is_integer: integers or floats.
-        offset: added to scores before they are compared. Where scores can be near 0, a little more or less would
-            otherwise count as a hundred percent.
-        of_function: reads it from what one function cost, where a module's score is the sum over functions that are
-            decided one by one. Credit and response trees are then by function.
-        of_program: meaning of the sum over the objects of a program; empty where sums of it are not told.
-        needs_copies: it depends on what other modules of the project carry.
-        of_run: it is known where the object was linked to a program that was run.
-        version: raised when the same compile gives another score than before, so that remembered ones are not used.
-        quantity_of_baseline: as ``quantity``, where columns of the heuristic's scores say it in other words.
-    """
-
-    name: str
-    words: Words
-    quantity: str
-    meaning: str
-    read: Callable[[Compiled], int | float | None]
-    unit: str = "bytes"
-    is_integer: bool = True
+    name: str  # of its columns and of `compile.objective`
+    words: Words  # of the report
+    quantity: str  # what it counts, for the schemas of tables
+    meaning: str  # of the column of a single compile
+    read: Callable[[Compiled], int | float | None]  # reads it from a compile; None where such compiles do not have it
+    unit: str = "bytes"  # of its columns; empty for weighted sums
+    is_integer: bool = True  # integers or floats
+    # Added to scores before they are compared. Where scores can be near 0, a little more or less would otherwise count
+    # as a hundred percent.
     offset: float = 0.0
+    # Reads it from what one function cost, where a module's score is the sum over functions that are decided one by
+    # one. Credit and response trees are then by function.
     of_function: Callable[[SpillCosts], float] | None = None
-    of_program: str = ""
-    needs_copies: bool = False
-    of_run: bool = False
+    of_program: str = ""  # meaning of the sum over the objects of a program; empty where sums of it are not told
+    needs_copies: bool = False  # it depends on what other modules of the project carry
+    of_run: bool = False  # it is known where the object was linked to a program that was run
+    # Raised when the same compile gives another score than before, so that remembered ones are not used.
     version: int = 1
-    quantity_of_baseline: str = ""
+    quantity_of_baseline: str = ""  # as `quantity`, where columns of the heuristic's scores say it in other words
 
     @property
     def is_by_function(self) -> bool:
