@@ -197,10 +197,14 @@ def _copy_python_headers(project: str, folder: Path) -> None:
             f"{project}: no Python.h in {headers}; install Python's headers, such as the package python3-dev"
         )
     shutil.copytree(headers, folder)
-    # Debian's pyconfig.h includes one that lies beside this folder, where the front end does not look.
-    of_machine = Path(str(sysconfig.get_config_var("MULTIARCH"))) / headers.name
-    if (headers.parent / of_machine).is_dir():
-        shutil.copytree(headers.parent / of_machine, folder / of_machine)
+    if beside := headers_beside(headers):
+        shutil.copytree(beside, folder / beside.relative_to(headers.parent))
+
+
+def headers_beside(headers: Path) -> Path | None:
+    """Debian's pyconfig.h includes one of this folder beside Python's headers, where the front end does not look."""
+    folder = headers.parent / str(sysconfig.get_config_var("MULTIARCH")) / headers.name
+    return folder if folder.is_dir() else None
 
 
 def fill_template(text: str, values: dict[str, str | int | bool | None]) -> str:

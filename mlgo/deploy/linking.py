@@ -22,7 +22,7 @@ from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.deploy.link_reports import report_options, without_reports, write_reports
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
-from mlgo.host.command_line import by_option
+from mlgo.host.command_line import by_option, for_zig
 from mlgo.host.linker import await_linker, section_sizes
 from mlgo.host.module_file import with_options
 from mlgo.host.process import Child, without_folders
@@ -178,7 +178,8 @@ class _LinkSteps:
         self._said([*toolchain.driver("c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
         verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
-        asked = [verbose, str(stand_in), *self._options, "-o", self._output]
+        options = for_zig(self._options) if toolchain.is_zig else self._options
+        asked = [verbose, str(stand_in), *options, "-o", self._output]
         stderr = self._said([*toolchain.driver(language), *asked])
         for line in reversed(stderr.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+import sysconfig
 import tomllib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tool
 from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.origins import objects_in
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
-from mlgo.corpus.recipe import Wheel
+from mlgo.corpus.recipe import Wheel, headers_beside
 from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import CorpusError, ObjectError
 from mlgo.host.process import Child, without_folders
@@ -42,6 +43,10 @@ _FOLDER_OF_BUILD = ("scikit-build-core", "meson-python")
 _PIP = ("--no-deps", "--use-pep517", "--no-clean", "--no-input", "--disable-pip-version-check", "--verbose")
 _TIMEOUT_S = 1800.0
 _ERROR = re.compile(r"\b(?:fatal )?error:", re.IGNORECASE)
+
+_HEADERS = Path(sysconfig.get_path("include"))
+_OWN_LINKS = {"LDSHARED": "cc -shared", "LDCXXSHARED": "c++ -shared"}
+"""Links of extension modules without what Debian's Python adds, which zig's driver does not take."""
 
 _ENTRY = b"PyInit_"
 _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
@@ -134,7 +139,8 @@ def _requirements(source: Path) -> set[str]:
 def _commands(target: str) -> dict[str, list[str]]:
     """Compilers and archiver for a build, by all names that it may have for them."""
     zig = str(find_linker())
-    c, cxx = ([zig, name, "-target", target] for name in ("cc", "c++"))
+    after = ["-idirafter", str(_HEADERS.parent)] if headers_beside(_HEADERS) else []
+    c, cxx = ([zig, name, "-target", target, *after] for name in ("cc", "c++"))
     names = {**dict.fromkeys(("cc", "gcc", "clang"), c), **dict.fromkeys(("c++", "g++", "clang++"), cxx)}
     return names | {"ar": [zig, "ar"]}
 
@@ -161,6 +167,7 @@ def _environment(
         "ZIG_LOCAL_CACHE_DIR": str(folder / "tmp" / "zig"),
         "CMAKE_BUILD_PARALLEL_LEVEL": str(extraction.num_threads),
         "MAKEFLAGS": f"-j{extraction.num_threads}",
+        **(_OWN_LINKS if headers_beside(_HEADERS) else {}),
         **wheel.environment,
     }
 
