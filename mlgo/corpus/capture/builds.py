@@ -171,10 +171,9 @@ def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = (), res
     build = read_build(steps, root, temporary, find_moved(steps, root, *results))
     programs = tuple(one for one in build.programs if _is_product(one.link.output, one.file))
     linked = {name for one in programs for part in one.parts for name in part.units}
-    relocatable = [
-        one for one in steps if isinstance(one, LinkStep) and one.kind == "relocatable" and one.output.exists()
-    ]
-    linked |= {one.name for one in build.units if any(one.compile.output in each.inputs for each in relocatable)}
+    merged = (one for one in steps if isinstance(one, LinkStep) and one.kind == "relocatable" and one.output.exists())
+    inside = {path for one in merged for path in one.inputs}
+    linked |= {one.name for one in build.units if one.compile.output in inside}
     units = tuple(one for one in build.units if one.name in linked or _is_product(one.compile.output, one.object))
     return replace(build, units=units, programs=programs)
 

@@ -25,7 +25,7 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
 from mlgo.corpus.capture.builds import Build, BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
-from mlgo.corpus.capture.options import TOLERANT, as_built, portable, profile_of, without_unknown
+from mlgo.corpus.capture.options import TOLERANT, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
 from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word
 from mlgo.host.frontend import await_compiler, first_error
@@ -101,17 +101,16 @@ def with_system_headers(build: Build, is_own: Callable[[str], bool]) -> Build:
     So headers of installed libraries are found, and the configured clang's own stay the first. A compiler that is not
     ``is_own``, the user's, is not asked.
     """
-
-    def one(unit: BuildUnit) -> BuildUnit:
+    units = []
+    for unit in build.units:
         step = unit.compile
-        if step.language not in LANGUAGES or not is_own(step.program) or not is_folder(step.folder):
-            return unit
-        placing = [word for some in by_option(step.options) if _PLACING.fullmatch(some[0]) for word in some]
-        folders = header_folders(step.program, step.language, tuple(placing), step.folder if placing else None)
-        options = (*step.options, *(word for folder in folders for word in ("-idirafter", folder)))
-        return replace(unit, compile=replace(step, options=options))
-
-    return replace(build, units=tuple(map(one, build.units)))
+        if step.language in LANGUAGES and is_own(step.program) and is_folder(step.folder):
+            placing = [word for some in by_option(step.options) if _PLACING.fullmatch(some[0]) for word in some]
+            folders = header_folders(step.program, step.language, tuple(placing), step.folder if placing else None)
+            after = [word for folder in folders for word in ("-idirafter", folder)]
+            unit = replace(unit, compile=replace(step, options=(*step.options, *after)))
+        units.append(unit)
+    return replace(build, units=tuple(units))
 
 
 @functools.cache
@@ -258,7 +257,7 @@ class Recompiler:
             return words[1:]
 
         same = self.is_same(row)
-        options = (as_built if same else portable)(row["options"])
+        options = portable(row["options"], of_build=same)
         level = () if same or not options.level else (options.level,)
         return without_unknown([*level, *options.front_end, *TOLERANT], ask)[1]
 
@@ -286,7 +285,7 @@ class Recompiler:
             return f"compiler: built by {row['compiler']}, so only the sizes can be compared"
         if self._uses_the_time(row):
             return "time: it has __DATE__ or __TIME__ in it"
-        dropped = as_built(row["options"]).dropped
+        dropped = portable(row["options"], of_build=True).dropped
         if dropped:
             return f"options: compiled with {' '.join(dropped)}, which is not repeated"
         return "unknown: sizes differ, and no known reason was found"

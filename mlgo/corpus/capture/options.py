@@ -58,46 +58,31 @@ class Options:
     level: str  # such as `-O2`; empty where none was given
     dropped: tuple[str, ...]  # what stays behind: targets, system roots, colours of messages
 
-    @property
-    def missed(self) -> list[str]:
-        """Those that are dropped though they are of code generation."""
-        is_code = ("-f", "-m", "-X", "--coverage", "-pg")
-        return [one for one in self.dropped if one.startswith(is_code) and not one.startswith(_NOT_OF_CODE)]
 
-
-def portable(options: Sequence[str]) -> Options:
-    """Sort options for another compiler."""
+def portable(options: Sequence[str], *, of_build: bool = False) -> Options:
+    """Sort options for another compiler, or for the one of the build: for that, levels, targets and profiles stay."""
     front_end, dropped, level = list[str](), list[str](), ""
     for some in by_option(options):
-        is_harmless = some[0].startswith(_LINK_TIME) or _SPECS.fullmatch("=".join(some))
-        if not is_harmless:
+        is_level = _LEVEL.match(some[0]) is not None
+        is_other = some[0].startswith(_LINK_TIME) or _SPECS.fullmatch("=".join(some)) is not None
+        level = {"-O": "-O1"}.get(some[0], some[0]) if is_level else level
+        if not is_other:
             refuse_foreign_code(some)
-        if _LEVEL.match(some[0]):
-            level = "-O1" if some[0] == "-O" else some[0]
-        elif is_harmless or not (allowed := _allowed(some)):
+        try:
+            option = Option.read(some, of_build=of_build) if of_build or not (is_level or is_other) else None
+        except ConfigError:
+            option = None
+        if option is not None:  # one word, unless its name and value cannot be joined
+            front_end += some if option.name in ("-target", "--sysroot") else [option.word]
+        elif not is_level:
             dropped.append(" ".join(some))
-        else:
-            front_end += allowed
     return Options(tuple(front_end), level, tuple(dropped))
 
 
-def as_built(options: Sequence[str]) -> Options:
-    """Sort options for a compile by the build's own compiler: levels, targets and profiles stay, too."""
-    kept, dropped = list[str](), list[str]()
-    for some in by_option(options):
-        allowed = _allowed(some, of_build=True)
-        kept += allowed
-        dropped += [] if allowed else some
-    return Options(tuple(kept), portable(options).level, tuple(dropped))
-
-
-def _allowed(some: Sequence[str], *, of_build: bool = False) -> list[str]:
-    """The words of an option that may pass: one, unless its name and value cannot be joined; else none."""
-    try:
-        option = Option.read(some, of_build=of_build)
-    except ConfigError:
-        return []
-    return [*some] if option.name in ("-target", "--sysroot") else [option.word]
+def missed(options: Iterable[str]) -> str:
+    """Those of options that were dropped that are of code generation, in one line."""
+    is_code = ("-f", "-m", "-X", "--coverage", "-pg")
+    return " ".join(one for one in options if one.startswith(is_code) and not one.startswith(_NOT_OF_CODE))
 
 
 def profile_of(options: Sequence[str], folder: Path) -> tuple[str, Path] | None:

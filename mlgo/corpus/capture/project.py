@@ -41,6 +41,7 @@ from mlgo.corpus.capture.options import (
     language_of,
     level_of,
     mark_anew,
+    missed,
     portable,
     profile_of,
     without_unknown,
@@ -153,7 +154,6 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
         front_end.compile_to_bitcode(one.folder, one.language, flags, source, bitcode, profile)
 
     known, _ = without_unknown([*options.front_end, *TOLERANT, *hiding], attempt)
-    missed = [*options.missed, *(option for option in options.front_end if option not in known)]
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
@@ -162,7 +162,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
     stored = with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)
-    return columns | {"bitcode": stored, MISSED: " ".join(missed)}
+    dropped = [*options.dropped, *(option for option in options.front_end if option not in known)]
+    return columns | {"bitcode": stored, MISSED: missed(dropped)}
 
 
 def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
