@@ -33,12 +33,12 @@ def main() -> None:
     kinds = {
         "zig cc": [zig, "cc", *compiled],
         "mlgo cc --plain": [mlgo, "cc", "--plain", "--", *compiled],
-        "mlgo cc": [mlgo, "cc", "--", *compiled],
+        "mlgo cc": [mlgo, "cc", "--languages", "c", "--", *compiled],
         "python -m ziglang cc": [sys.executable, "-m", "ziglang", "cc", *compiled],
     }
     times: dict[str, dict[str, list[float]]] = {what: {kind: [] for kind in kinds} for what in ("no question", "two")}
     with scratch_directory() as folder:
-        subprocess.run([*kinds["mlgo cc"][:2], "--", "--version"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([mlgo, "cc", "--", "--version"], check=True, stdout=subprocess.DEVNULL)
         for number in tqdm(range(args.rounds), disable=args.json, unit="round"):
             for what, text in (("no question", "int x{n};\n"), ("two", _CALLS)):
                 for place, (kind, command) in enumerate(kinds.items()):  # each compiles a text of its own: zig caches

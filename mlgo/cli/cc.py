@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from mlgo.base import names
 from mlgo.base.scratch import remove_own_scratch
 from mlgo.cli.program import add_command
 from mlgo.deploy.drivers import DriverChoice, make_driver
@@ -61,8 +62,26 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
     parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
+    add_languages(parser)
     parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the compiler takes")
+
+
+def add_languages(parser: argparse.ArgumentParser) -> None:
+    """Add the option that says in which languages a policy is asked."""
+    parser.add_argument(
+        "--languages",
+        type=_languages,
+        metavar="L",
+        help="ask the policy in c, c++ or c,c++ (default: in those of its training; the released policy in c++)",
+    )
+
+
+def _languages(text: str) -> list[str]:
+    found = text.split(",")
+    if not set(found) <= set(names.LANGUAGES):
+        raise argparse.ArgumentTypeError(f"{text}: these are c and c++, with a comma between both")
+    return found
 
 
 def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoice]]:
@@ -87,7 +106,8 @@ def run(args: argparse.Namespace) -> None:
         log(args, {"source": "", "outcome": "plain" if args.plain else "failed", "reason": reason})
         become_plain(args, None if args.plain else error, toolchain, choice)
     flags = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
-    named = {"--policy": args.policy, "--compiler": args.compiler, "--log": args.log}
+    languages = ",".join(args.languages or ())
+    named = {"--policy": args.policy, "--compiler": args.compiler, "--languages": languages, "--log": args.log}
     options = [word for option, value in named.items() if value for word in (option, value)]
     _become([str(driver), args.tool, "--new", *flags, *options, "--", *args.arguments])
 

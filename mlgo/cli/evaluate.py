@@ -19,6 +19,7 @@ from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
+from mlgo.cli.cc import add_languages
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
@@ -34,7 +35,7 @@ from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_linker, find_toolchain
-from mlgo.policy.stored import load_stored, model_file
+from mlgo.policy.stored import languages_by_default, languages_of, load_stored, model_file
 from mlgo.pool.cores import usable_cores
 
 
@@ -55,6 +56,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--reason", default="", metavar="TEXT", help=f"to look at the sealed test set; kept in {LOG} with the result"
     )
+    add_languages(parser)
     parser.add_argument(
         "--form",
         choices=["whole", "thin"],
@@ -112,6 +114,8 @@ def run(args: argparse.Namespace) -> None:
     if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
         sealed = sealed_evaluation(policy, args.policy, args.form or "objects", contents, args.reason)
         log_evaluation(sealed)
+    asked, all_asked = tuple(args.languages or languages_by_default(args.policy, policy)), languages_of(policy)
+    policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
     with_references = args.references and args.form != "thin"
@@ -127,6 +131,7 @@ def run(args: argparse.Namespace) -> None:
         policy_sha256=file_sha256(model_file(args.policy)),
         linker_sha256=file_sha256(linking.linker),
         **({"form": args.form} if args.form else {}),
+        **({"languages": list(asked)} if asked != all_asked else {}),
         references=with_references,
     )
     flips, seed = values.value("headroom.flips_per_round"), values.value("seed")

@@ -42,14 +42,18 @@ def run(args: argparse.Namespace) -> None:
     if wanted.changed:
         reason = "changed since the compile (objcopy, strip); linked as it is, without the policy"
         print(f"mlgo {args.tool}: warning: {', '.join(wanted.changed)}: {reason}", file=sys.stderr)
+    language = LANGUAGES[args.tool]
+    is_left = language not in (args.languages or language)
     try:
         wanted.check()
         picked = choice()
         policy = load_policy(picked.policy)
         settings = trained_settings(policy).model_copy(update={"compile_timeout_s": args.timeout})
         driver = (str(make_driver(picked, toolchain)), "run", "--new") if args.thin else ()
-        language = LANGUAGES[args.tool]
-        result = link(wanted, toolchain, language, policy, settings, driver, guard=not args.no_guard)
+        if is_left and args.thin:
+            become_plain(args, None, toolchain, choice)
+        asked = None if is_left else policy
+        result = link(wanted, toolchain, language, asked, settings, driver, guard=not args.no_guard)
     except MlgoError as error:
         # A build links much only to find out what is there.
         is_usual = (args.whole or args.thin) and isinstance(error, NothingToMerge)
@@ -58,4 +62,7 @@ def run(args: argparse.Namespace) -> None:
         become_plain(args, None if is_usual else error, toolchain, choice)
     outcome, reason = ("advised", "") if result.is_advised else ("plain", "it is smaller")
     sizes = {"questions": result.questions, "advised_bytes": result.advised, "plain_bytes": result.plain}
+    if is_left:
+        outcome, reason = "plain", "its language is left to the compiler"
+        sizes |= {"advised_bytes": None, "plain_bytes": result.advised}
     log(args, {"output": str(wanted.output), "outcome": outcome, "reason": reason, **sizes})

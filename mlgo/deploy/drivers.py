@@ -12,7 +12,7 @@ import struct
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -37,7 +37,7 @@ from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import languages_of, load_policy
+from mlgo.policy.stored import languages_by_default, load_policy
 
 CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
@@ -123,12 +123,14 @@ def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
         known = choice.place.with_name("made_from.json")
         if not (choice.place.exists() and known.exists() and known.read_bytes() == json_text(made_from).encode()):
             known.unlink(missing_ok=True)
-            _build(choice.place, load_policy(choice.policy), toolchain, linker, made_from)
+            _build(choice, toolchain, linker, made_from)
             write_json(known, made_from)
     return choice.place
 
 
-def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made_from: Mapping[str, int]) -> None:
+def _build(choice: DriverChoice, toolchain: Toolchain, linker: Path, made_from: Mapping[str, int]) -> None:
+    policy = load_policy(choice.policy)
+    languages = languages_by_default(choice.policy, policy)
     task = get_task(policy.task)
     header = probe_channel(toolchain, task, DEFAULT_COMPILE)
     asked_features(policy)  # first, as it says what to do about embeddings
@@ -137,15 +139,17 @@ def _build(place: Path, policy: Policy, toolchain: Toolchain, linker: Path, made
     with scratch_directory() as folder:
         write_sources(folder, cpp_sources(policy, no_questions))
         write_text(folder / "options.h", options_header())
-        write_text(folder / "settings.h", _settings(toolchain, policy, header, made_from))
+        write_text(folder / "settings.h", _settings(toolchain, policy, languages, header, made_from))
         sources = [str(_SOURCES / "driver.cpp"), str(folder / f"{task.model}.cpp")]
         command = [str(linker), "cc", *CPP_FLAGS, f"-I{folder}", *sources, "-o", str(folder / "driver")]
         run_tool(command, env={**os.environ, "ZIG_LOCAL_CACHE_DIR": str(folder)})
         (folder / "driver").chmod(0o755)
-        write_atomically(place, lambda path: shutil.copy(folder / "driver", path))
+        write_atomically(choice.place, lambda path: shutil.copy(folder / "driver", path))
 
 
-def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: Mapping[str, int]) -> str:
+def _settings(
+    toolchain: Toolchain, policy: Policy, languages: Sequence[str], header: Header, made_from: Mapping[str, int]
+) -> str:
     task, trained = get_task(policy.task), trained_settings(policy)
     num_bytes = {spec.name: spec.num_bytes for spec in header.features}
     return (
@@ -162,7 +166,7 @@ def _settings(toolchain: Toolchain, policy: Policy, header: Header, made_from: M
             cxx=toolchain.driver("c++"),
             advice=task.asking_flags("@", trained.size_stop_factor),
             levels=[trained.optimization],
-            languages=languages_of(policy),
+            languages=languages,
             maker=[sys.executable, "-E", "-P", "-m", "mlgo"],
             made_from=made_from,
             max_read=_MAX_READ_BYTES,

@@ -129,7 +129,7 @@ def link(
     wanted: LinkCommand,
     toolchain: Toolchain,
     language: str,
-    policy: Policy,
+    policy: Policy | None,
     settings: CompileConfig,
     driver: Sequence[str],
     *,
@@ -141,6 +141,7 @@ def link(
         wanted: its output is written whole or not at all.
         toolchain: the compiler, asked how it links.
         language: ``c``, or ``c++`` for its library.
+        policy: None for a program in a language that is left to the compiler.
         settings: level of the compile, deadline of each step.
         driver: command of the policy's driver, which asks for lld by ThinLTO; empty for one module.
         guard: link without advice as well, and keep the smaller file.
@@ -189,14 +190,18 @@ class _LinkSteps:
         error = next((f": {without_folders(line)}" for line in stderr.splitlines() if "error:" in line), "")
         raise LinkError(f"the compiler does not tell how it links{error}")
 
-    def whole(self, policy: Policy, guard: bool) -> tuple[int, Path, Path | None]:
+    def whole(self, policy: Policy | None, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
         merged, path, plain = (self._folder / name for name in ("merged.bc", "advised.o", "plain.o"))
         take_merged(self._lld("merged", self._wanted.inputs, MERGING, embedded=True), merged)
         merged.write_bytes(
             with_options(merged.read_bytes(), [_relocation_model(self._before + self._after), *_SECTIONS])
         )
-        task, settings = get_task(policy.task), self._settings
+        settings = self._settings
+        if policy is None:
+            compile_plain(self._compiler, merged, settings, object_path=path)
+            return 0, self._with_object(path), None
+        task = get_task(policy.task)
         asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
         advised = self._with_object(path)
         if not guard:

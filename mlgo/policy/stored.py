@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from mlgo.base.files import file_sha256, read_array, read_input, read_record, write_bytes, write_record
-from mlgo.base.names import LANGUAGES
+from mlgo.base.names import LANGUAGES, Language
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary
 from mlgo.host.tasks.task import all_tasks, get_task
@@ -249,6 +249,17 @@ def languages_of(policy: StoredPolicy) -> tuple[str, ...]:
     """In which languages a policy decides: those that its training was held to, as its provenance tells, else all."""
     told: list[Any] = policy.origin.get("languages", [])
     return tuple(one for one in LANGUAGES if one in told) or LANGUAGES
+
+
+_GAIN_IN: dict[str, tuple[Language, ...]] = {
+    "b2790d56febd8bc1f421b4a99c353c7d18d42f17c40040493d16ddb550339897": ("c++",),  # marginal-s0 of data/released
+}
+"""In which languages policies make programs smaller, by the hash of their model, where not in all of their training."""
+
+
+def languages_by_default(folder: Path, policy: StoredPolicy) -> tuple[str, ...]:
+    """In which languages a policy is asked unless the user says otherwise: where it gains, of `languages_of`."""
+    return _GAIN_IN.get(file_sha256(model_file(folder)), languages_of(policy))
 
 
 def advisor_in(policy: StoredPolicy, language: str) -> StoredPolicy | None:

@@ -22,10 +22,11 @@ from mlgo.base.artifacts import (
 from mlgo.errors import MlgoError
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import function_code, global_symbols
-from mlgo.policy.stored import save_policy
+from mlgo.policy.stored import languages_by_default, load_stored, save_policy
 from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
 from tests.conftest import REPOSITORY
+from tests.deploy.publish.conftest import RELEASED
 from tests.fakes.policies import linear_policy
 
 __all__ = ["captured", "project"]
@@ -256,6 +257,19 @@ def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
 
 
 @pytest.mark.slow
+def test_languages_that_are_not_asked_are_left_to_the_heuristic(evaluate, tmp_path):
+    rows = evaluate("--no-references", "--languages", "c++", "--output", tmp_path)["shipped"]
+    policy, heuristic = (sizes(rows, "prog", name)["text"] for name in ("never-s0", "heuristic"))  # of C alone
+    assert policy == heuristic
+    assert read_provenance(tmp_path / "shipped.parquet")["languages"] == ["c++"]
+
+
+def test_the_released_policy_is_asked_where_it_gains(policies, tmp_path):
+    copy = shutil.copytree(RELEASED / "marginal-s0", tmp_path / "copy")
+    for folder, languages in (copy, ("c++",)), (policies / "never-s0", ("c++", "c")):
+        assert languages_by_default(folder, load_stored(folder)) == languages
+
+
 def test_a_search_finds_what_the_policy_leaves(evaluate, tmp_path):
     rows, again = (
         evaluate("--search", "8", "--no-references", "--output", tmp_path / workers, workers=workers)["shipped"]

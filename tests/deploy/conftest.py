@@ -56,9 +56,17 @@ class Build:
             errors="backslashreplace",
         )
 
-    def cc(self, *arguments: object, options: Sequence[object] = (), tool: str = "cc", **environment: str):
+    def cc(
+        self,
+        *arguments: object,
+        options: Sequence[object] = (),
+        tool: str = "cc",
+        languages: str = "c,c++",  # the released policy leaves C to the compiler
+        **environment: str,
+    ):
         log = self.folder / "log"
         log.unlink(missing_ok=True)
+        options = [*options, *(["--languages", languages] if languages else [])]
         return self.run(MLGO, tool, "--log", log, *options, "--", *arguments, **environment)
 
     @property
@@ -105,7 +113,7 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
         )
         fake = replace(toolchain, binary=Path(compiler), is_zig=False)
         driver = make_driver(DriverChoice.of(str(default_policy()), compiler), fake)
-        return [str(driver), "cc", "--new", "--", "-Oz", "-c", "file.c"]
+        return [str(driver), "cc", "--new", "--languages", "c", "--", "-Oz", "-c", "file.c"]
 
     return make
 

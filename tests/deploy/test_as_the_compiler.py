@@ -53,7 +53,7 @@ def test_several_sources_are_advised_where_they_are_linked_at_once(build, toolch
 def test_pipes_are_written_through(build, arguments):
     os.mkfifo(build.folder / "pipe")
     dependencies = ["-MD", "-MF", "calls.d"] if "-c" in arguments else []  # zig writes nothing else with them
-    command = [MLGO, "cc", "--", "-Oz", *arguments, *dependencies, "calls.c", "-o"]
+    command = [MLGO, "cc", "--languages", "c", "--", "-Oz", *arguments, *dependencies, "calls.c", "-o"]
     with subprocess.Popen([*command, "pipe"], cwd=build.folder) as process:
         written = (build.folder / "pipe").read_bytes()
     assert (process.returncode, b"use" in written) == (0, True)

@@ -82,7 +82,7 @@ def test_what_is_advised(build, toolchain, arguments, outcome, reason):
 
 
 def test_the_standard_input(build):
-    command = [MLGO, "cc", "--", "-Oz", "-c", "-x", "c", "-", "-o", build.folder / "out.o"]
+    command = [MLGO, "cc", "--languages", "c", "--", "-Oz", "-c", "-x", "c", "-", "-o", build.folder / "out.o"]
     run = subprocess.run(command, input=CALLS, text=True, capture_output=True, timeout=60)
     assert (run.returncode, run.stderr.count("mlgo cc: warning")) == (0, 1)
     assert (build.folder / "out.o").stat().st_size > 0
@@ -114,7 +114,7 @@ def test_a_policy_of_one_language_leaves_others_to_the_compiler(build):
     save_policy(replace(policy, origin={**policy.origin, "languages": ["c++"]}), build.folder / "cpp")
     for name in ("calls.cc", "calls.text"):
         build.write(name, CALLS)
-    plain, advised = ("plain", "the policy was trained for another language"), ("advised", "")
+    plain, advised = ("plain", "the policy leaves this language to the compiler"), ("advised", "")
     for tool, arguments, expected in (
         ("cc", ["calls.c"], plain),
         ("cc", ["calls.cc"], advised),
@@ -122,9 +122,36 @@ def test_a_policy_of_one_language_leaves_others_to_the_compiler(build):
         ("c++", ["-x", "c", "calls.text"], plain),
         ("cc", ["-x", "c++", "calls.text"], advised),
     ):
-        run = build.cc("-Oz", "-c", *arguments, "-o", "out.o", options=["--policy", build.folder / "cpp"], tool=tool)
+        words, options = ["-Oz", "-c", *arguments, "-o", "out.o"], ["--policy", build.folder / "cpp"]
+        run = build.cc(*words, options=options, tool=tool, languages="")
         assert (run.returncode, "mlgo" in run.stderr) == (0, False)
         assert (build.log[0]["outcome"], build.log[0]["reason"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "languages", "outcome"),
+    [
+        ("calls.c", "", "plain"),
+        ("calls.cc", "", "advised"),
+        ("calls.c", "c", "advised"),
+        ("calls.cc", "c", "plain"),
+        ("calls.cc", "c,c++", "advised"),
+    ],
+)
+def test_the_released_policy_is_asked_in_cpp_unless_told_otherwise(build, source, languages, outcome):
+    build.write(source, CALLS)
+    assert build.cc("-Oz", "-c", source, "-o", "out.o", languages=languages).returncode == 0
+    assert build.log[0]["outcome"] == outcome
+
+
+def test_other_languages_are_refused_with_and_without_a_driver(build, monkeypatch):
+    for cache in (build.folder / "new", None):
+        if cache is None:
+            monkeypatch.undo()
+        else:
+            monkeypatch.setenv("MLGO_CACHE", str(cache))
+        run = build.cc("-Oz", "-c", "calls.c", languages="c,fortran")
+        assert (run.returncode, "fortran" in run.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["regalloc-evict", "regalloc-priority"])
@@ -214,7 +241,7 @@ def test_modules_of_the_build_are_not_pythons(build, tmp_path_factory):
     """PYTHONPATH is for programs of the build, and the folder may hold any names."""
     for name in ("json.py", "argparse.py"):
         build.write(name, "raise SystemExit('the wrong module')")
-    words = ["--log", build.folder / "log", "--", "-Oz", "-c", "calls.c"]
+    words = ["--languages", "c", "--log", build.folder / "log", "--", "-Oz", "-c", "calls.c"]
     fresh = str(tmp_path_factory.mktemp("fresh"))
     run = build.run(MLGO, "cc", *words, PYTHONPATH=str(build.folder), MLGO_CACHE=fresh)
     assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "advised")
@@ -268,7 +295,7 @@ def test_many_compiles_at_once_leave_nothing(build):
     objects = " ".join(f"calls{number}.o" for number in range(1000))
     build.write("Makefile", f"all: {objects}\n%.o: %.c\n\t$(CC) -Oz -c $< -o $@\n")
     log = build.folder / "log"
-    run = build.run("make", "-j32", f"CC={MLGO} cc --log {log} --")
+    run = build.run("make", "-j32", f"CC={MLGO} cc --languages c --log {log} --")
     assert (run.returncode, run.stderr) == (0, "")
     assert [(line["outcome"], line["questions"]) for line in build.log] == [("advised", 2)] * 1000
 
@@ -279,7 +306,7 @@ def test_killing_make_leaves_nothing(build, number):
     long = "".join(f"static int f{n}(int x) {{ return x * {n} + f{n - 1}(x); }}\n" for n in range(1, 3000))
     build.write("long.c", f"static int f0(int x) {{ return x; }}\n{long}int use(int x) {{ return f2999(x); }}\n")
     build.write("Makefile", "all: a.o b.o\n%.o: long.c\n\t$(CC) -Oz -c long.c -o $@\n")
-    command = ["make", "-j2", f"CC={MLGO} cc --"]
+    command = ["make", "-j2", f"CC={MLGO} cc --languages c --"]
     with subprocess.Popen(command, cwd=build.folder, start_new_session=True, stderr=subprocess.DEVNULL) as make:
         assert begins("channel-base=")
         os.kill(make.pid, number)

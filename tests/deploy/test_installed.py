@@ -67,7 +67,9 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
         return Build(program).run(*command, PYTHONPATH="", MLGO_CACHE=str(build.folder / "cache"))
 
     def compiled(*options):
-        return run(environment / "bin/mlgo", "cc", "--log", "log", *options, "--", "-Oz", "-c", "calls.c")
+        return run(
+            environment / "bin/mlgo", "cc", "--languages", "c", "--log", "log", *options, "--", "-Oz", "-c", "calls.c"
+        )
 
     without = compiled()
     assert without.returncode == 0

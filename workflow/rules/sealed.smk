@@ -52,5 +52,5 @@ rule look:
         ),
     shell:
         "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} {params.form} "
-        "--project {input.projects:q} --workers {threads} {params.reason:q} "
+        "--languages c,c++ --project {input.projects:q} --workers {threads} {params.reason:q} "
         "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.form}"

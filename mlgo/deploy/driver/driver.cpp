@@ -1,4 +1,4 @@
-// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin] [--any-level] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
@@ -22,6 +22,7 @@ namespace {
 struct Options {
   bool IsCxx = false, IsCommand = false, IsPlain = false, IsWhole = false, IsThin = false, AnyLevel = false;
   const char *Log = nullptr;
+  List<const char *> Languages; // in which the policy is asked, if not as it was made
 };
 
 double now() {
@@ -155,9 +156,17 @@ const char *whyNot(const Options &Asked, const Command &Given) {
     return "it compiles nothing";
   if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels))
     return "it compiles at another level than the policy was trained for";
-  if (Given.Language && !isAmong(Given.Language, settings::Languages))
-    return "the policy was trained for another language";
   return nullptr;
+}
+
+// Whether the policy leaves a source to the compiler.
+bool isLeft(const Options &Asked, const Command &Given) {
+  if (!Given.Language || !Asked.Languages.size())
+    return Given.Language && !isAmong(Given.Language, settings::Languages);
+  for (const char *One : Asked.Languages)
+    if (isSame(One, Given.Language))
+      return false;
+  return true;
 }
 
 // Why a command that shall be advised cannot be; null if it can.
@@ -547,11 +556,20 @@ int main(int NumWords, char **Words) {
       Asked.Log = Words[++First];
     else if (startsWith(Words[First], "--log="))
       Asked.Log = Words[First] + strlen("--log=");
+    else if (isSame(Words[First], "--languages") && First + 1 < NumWords)
+      zig::split(Words[++First], ',', Asked.Languages);
+    else if (startsWith(Words[First], "--languages="))
+      zig::split(Words[First] + strlen("--languages="), ',', Asked.Languages);
     else if ((isSame(Words[First], "--policy") || isSame(Words[First], "--compiler")) && First + 1 < NumWords)
       ++First; // by which it was found
     else if (!startsWith(Words[First], "--policy=") && !startsWith(Words[First], "--compiler="))
       break;
   }
+  for (const char *One : Asked.Languages)
+    if (!isSame(One, "c") && !isSame(One, "c++")) {
+      fprintf(stderr, "mlgo cc: error: --languages %s: these are c and c++, with a comma between both\n", One);
+      return 2;
+    }
   if (First >= NumWords || !isSame(Words[First], "--")) {
     fprintf(stderr,
             "mlgo cc: error: unknown option %s; the compiler's arguments come after --, for example mlgo cc -- -Oz -c "
@@ -584,11 +602,18 @@ int main(int NumWords, char **Words) {
     if (Given.MakesObject && !Given.MakesText && Asked.IsWhole && !isThrough(Given) && !whyNot(Asked, Given))
       return compile(Asked, Given, Arguments, NumArguments, true);
   }
-  const char *Reason = whyNot(Asked, Given), *const Hindrance = Reason ? nullptr : whyImpossible(Given);
+  List<const char *> More;
+  const char *Reason = whyNot(Asked, Given);
+  if (!Reason && isLeft(Asked, Given)) {
+    Reason = "the policy leaves this language to the compiler";
+    if (Asked.IsThin && Given.MakesObject)
+      More.add("-flto=thin");
+  }
+  const char *const Hindrance = Reason ? nullptr : whyImpossible(Given);
   if (Hindrance)
     return again(Asked, Given, Arguments, NumArguments, "plain", Hindrance, now());
   if (!Reason)
     return compile(Asked, Given, Arguments, NumArguments);
   log(Asked, Given, "plain", Reason, 0, 0, 0.0);
-  become(Asked, Given, Arguments, NumArguments);
+  become(Asked, Given, Arguments, NumArguments, More.data(), More.size());
 }
