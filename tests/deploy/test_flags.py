@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from mlgo.host.command_line import ZIG_WORDS, for_zig
+from tests.conftest import REPOSITORY
+from tests.deploy.conftest import MLGO
 
 POPCOUNT = "int count(unsigned x) { return __builtin_popcount(x); }\n"
 MACROS = "#if defined A || B != 3 || !defined __OPTIMIZE_SIZE__\n#error\n#endif\nint a;\n"
@@ -91,3 +93,14 @@ def test_a_map_of_the_link_and_an_address(build):
 def test_what_is_translated_stays_as_it_is_then(begins):
     once = for_zig([f"{begins}1" if begins.endswith(("=", "-")) else begins])
     assert for_zig(once) == once
+
+
+@pytest.mark.slow
+def test_a_build_by_mlgo_cc_is_captured_and_compiled_again(build):
+    build.write("count.c", POPCOUNT)
+    build.write("build.sh", "$CC -O2 -c count.c && $CC -O2 -march=native -mtune=generic -c count.c -o other.o\n")
+    config = ("--config", REPOSITORY / "config" / "config.yaml")
+    run = build.run(MLGO, "capture", *config, "-o", "captured", "--", "sh", "build.sh", CC=f"{MLGO} cc --")
+    assert run.returncode == 0, run.stderr
+    run = build.run(MLGO, "corpus", "verify", *config, "--project", "captured", "--least", "1")
+    assert run.returncode == 0, run.stderr

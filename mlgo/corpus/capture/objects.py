@@ -46,8 +46,8 @@ class Compiler:
 
     version: str  # what it says it is
     sha256: str = ""  # hash of the executable that compiles; empty where it could not be asked
-    # Kind of its command line. `zig` is `zig cc`, which adds options of its own to clang's.
-    driver: Literal["zig", "clang", "other"] = "other"
+    # Kind of its command line. `zig` is `zig cc`, which adds options of its own to clang's; `mlgo` is `mlgo cc`.
+    driver: Literal["zig", "mlgo", "clang", "other"] = "other"
 
 
 def object_rows(project: str, units: Sequence[BuildUnit], *, ran: bool) -> list[Row]:
@@ -85,7 +85,8 @@ def identify(program: str) -> Compiler:
     if words is None or not is_file(Path(words[0])):
         binary = shutil.which(command[0])
         return Compiler(version, file_sha256(Path(binary)) if binary and found else "")
-    return Compiler(version, file_sha256(Path(words[0])), "zig" if "-nostdsysteminc" in words else "clang")
+    zig: Literal["mlgo", "zig"] = "mlgo" if any(Path(word).name == "mlgo" for word in command) else "zig"
+    return Compiler(version, file_sha256(Path(words[0])), zig if "-nostdsysteminc" in words else "clang")
 
 
 _HEADERS = re.compile(r"^#include <\.\.\.> search starts here:\n((?: .*\n)*)", re.MULTILINE)
@@ -237,7 +238,7 @@ class Recompiler:
             self._run(row, [*unoptimized, "-w", *words[-3:]])
             self._run(row, [*options, "-w", "-x", "ir", str(bitcode)])
             found = [result.read_bytes()]
-            if self.is_same(row) and row["driver"] == "zig":
+            if self.is_same(row) and row["driver"] in ("zig", "mlgo"):
                 level = [checked("level", row["level"], "level")] if row["level"] else []
                 self._run(row, [*level, "-c", str(result), "-o", str(result)], self._driver(row))
                 found.append(result.read_bytes())
@@ -248,7 +249,8 @@ class Recompiler:
 
         def ask(options: Sequence[str]) -> list[str]:
             named = [*language_words(row["source"], row["language"]), "-c", source_word(row["source"])]
-            taken = for_zig(options) if self.toolchain.is_zig and not same else options
+            is_translated = self.toolchain.is_zig and (not same or row["driver"] == "mlgo")
+            taken = for_zig(options) if is_translated else options
             command = [*self._driver(row), *taken, *named, "-o", str(output), "-###"]
             plan = driver_plan(command, self.timeout_s, cwd=Path(row["folder"]), env=zig_environment(self.cache_dir))
             words = front_end_words(plan)
@@ -269,6 +271,8 @@ class Recompiler:
         """Start of the command: nothing of it is taken from the row, which may come from others."""
         if not self.is_same(row):
             return [*self.toolchain.front_end(row["language"]), *_WITHOUT_ADDED]
+        if row["driver"] == "mlgo":
+            return self.toolchain.driver(row["language"])
         binary, is_cxx = str(self.toolchain.binary), row["language"] == "c++"
         if row["driver"] == "zig":
             return [binary, "c++" if is_cxx else "cc"]

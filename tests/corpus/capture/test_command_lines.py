@@ -133,3 +133,16 @@ def test_what_is_captured_is_what_was_compiled(front_end, tmp_path_factory, line
 @given(command_lines())
 def test_what_is_captured_is_what_was_compiled_often(front_end, tmp_path_factory, line):
     check(front_end, tmp_path_factory.mktemp("line"), *line)
+
+
+@needs_gcc
+def test_several_sources_in_one_command_are_several_modules(front_end, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.c", "b.c", "sub/a.c"):
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(f"int {name.replace('/', '_')[:-2]}(void) {{ return 0; }}\n")
+    status, rows = captured(front_end, tmp_path, "gcc", "-shared", "-fPIC", "a.c", "b.c", "sub/a.c", "-o", "x.so")
+    assert (status, [(row["module"], row["skip_reason"]) for row in rows]) == (
+        0,
+        [("a.c", ""), ("b.c", ""), ("sub/a.c", "")],
+    )

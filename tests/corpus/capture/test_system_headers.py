@@ -2,14 +2,17 @@
 
 import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mlgo.corpus.capture import wheels
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.invocations import is_own, run_build
 from mlgo.corpus.capture.objects import header_folders, with_system_headers
+from mlgo.corpus.recipe import headers_beside
 from tests.corpus.capture.conftest import captured, needs_gcc
 
 INSTALLED = {
@@ -69,3 +72,13 @@ def test_only_compilers_of_the_user_are_asked(tmp_path, monkeypatch):
     assert not (tmp_path / "canary").exists()
     assert with_system_headers(build, is_own) != build
     assert is_own(f"{evil} -m32", {**os.environ, "CC": f"{evil} -m32"})
+
+
+def test_debians_python_has_headers_beside_its_own(tmp_path, toolchain, monkeypatch):
+    headers = Path("/usr/include", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    if headers_beside(headers) is None:
+        pytest.skip("needs Debian's headers of this Python")
+    monkeypatch.setattr(wheels, "_HEADERS", headers)
+    (tmp_path / "a.c").write_text("#include <Python.h>\n")
+    command = [*wheels._commands(toolchain.target)["cc"], f"-I{headers}", "-c", "a.c"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=60)
