@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, write_rows
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
@@ -99,7 +99,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     name = args.name or args.output.resolve().name
     objects = object_rows(name, build.units, ran=bool(command))  # now: the next build may replace them
-    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, build.origin(root))
+    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root), moved=build.moved))
     return write_project(args.output, build, _extraction(args, name)), status
 
 

@@ -26,7 +26,6 @@ from mlgo.corpus.capture.commands import steps_of
 from mlgo.corpus.capture.invocations import RECORDS, named_tools, read_invocations
 from mlgo.corpus.capture.llvm_corpora import export_corpus
 from mlgo.corpus.capture.objects import Recompiler
-from mlgo.corpus.capture.origins import moved_of
 from mlgo.corpus.seen import KINDS, SeenBodies, project_bodies, seen_share, shares
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.evaluate import CompileHost, CompileJob
@@ -138,7 +137,8 @@ def run_relink(args: argparse.Namespace) -> None:
     if not root or not (args.project / RECORDS).is_dir():
         raise CorpusError(f"{args.project} was not captured from a build that ran here; there is no link to do again")
     calls = read_invocations(args.project / RECORDS)
-    build = read_build(chain.from_iterable(map(steps_of, calls)), Path(root), moved=moved_of(origin.get("moved")))
+    moved = origin["moved"] if isinstance(origin.get("moved"), dict) else {}
+    build = read_build(chain.from_iterable(map(steps_of, calls)), Path(root), moved=moved)
     known = {program.row["program"] for program in subject.programs}
     build = replace(build, programs=tuple(one for one in build.programs if one.name in known))
     Relink.check(calls, build, named_tools(args.tools))

@@ -93,7 +93,7 @@ def test_names_are_relative_whichever_way_a_folder_is_reached(project, tmp_path)
         assert programs_of(build) == {"prog": sorted(SOURCES)}
 
 
-def test_tables_say_where_things_have_got_to_and_links_are_done_again(project, tmp_path, prints):
+def test_tables_say_where_things_have_got_to(project, tmp_path, prints):
     script = f"cd '{project}'; {MOVES['objects renamed']}; mv prog done; objcopy -I binary -O elf64-x86-64 lib/a.c y.o;"
     script += "cc -shared -Wl,-z,noexecstack a.out y.o -o y.so"
     output = tmp_path / "out"
@@ -103,6 +103,13 @@ def test_tables_say_where_things_have_got_to_and_links_are_done_again(project, t
     assert {row["module"]: row["missing"] for row in rows} == dict.fromkeys(SOURCES, "")
     names = read_table(output / "programs.parquet", PROGRAMS_OF_PROJECT)["program"].to_pylist()
     assert names == ["done", "y.so"]
+
+
+@pytest.mark.slow
+def test_links_of_what_was_moved_are_done_again(project, tmp_path, prints):
+    output = tmp_path / "out"
+    script = f"cd '{project}'; {MOVES['objects renamed']}; mv prog done"
+    prints("capture", "-o", output, "--root", project, "--", "sh", "-ec", script)
     released = REPOSITORY / "data/released/marginal-s0"
     relink = ("corpus", "relink", "--project", output, "--policy", released, "-o", tmp_path / "again", "--tools")
     prints(*relink, shutil.which("cc"), shutil.which("ld"))

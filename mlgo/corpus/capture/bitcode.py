@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mlgo.base.files import open_input
+from mlgo.base.files import MAX_FILE_BYTES, open_input
 from mlgo.errors import ObjectError
 from mlgo.objects.elf import ELF
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"BC\xc0\xde"
 WRAPPED_MAGIC = b"\xde\xc0\x17\x0b"
-START_BYTES = 8
-"""Bytes of a file that show what it is."""
+_START_BYTES = 8
 _USED = re.compile(rb"[^\0]")
 _WRAPPER = struct.Struct("<5I")
 _ENTER_BLOCK, _UNABBREVIATED, _ABBREVIATION_BITS = 1, 3, 2
@@ -51,6 +50,12 @@ class Piece:
         with open_input(self.path) as file:
             file.seek(self.offset)
             return file.read(self.size)
+
+    def start(self) -> bytes:
+        """The first bytes, which show what it is."""
+        with open_input(self.path, MAX_FILE_BYTES) as file:
+            file.seek(self.offset)
+            return file.read(_START_BYTES if self.size < 0 else min(_START_BYTES, self.size))
 
 
 @dataclass(frozen=True)

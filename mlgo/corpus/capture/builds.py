@@ -1,5 +1,6 @@
 """From the steps of a build to its units and programs: which sources make which linked file, through which archives."""
 
+import functools
 import os
 import re
 import shlex
@@ -9,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
-from mlgo.base.artifacts import provenance
 from mlgo.corpus.capture.bitcode import BitcodeUnit
 from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, expanded, steps_of
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
-from mlgo.corpus.capture.origins import Moved, Origins, find_moved, moved_rows, real_place
+from mlgo.corpus.capture.origins import Moved, Origins, find_moved, place_of, real_place
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import link_words
 from mlgo.host.linker import await_linker
@@ -69,10 +69,6 @@ class Build:
     notes: tuple[str, ...] = ()  # what a user should know of it, a line each
     moved: Moved = field(default_factory=dict)  # files that are no longer where they were made
 
-    def origin(self, root: Path) -> dict[str, Any]:
-        """Provenance of tables: what the links of the build are done again by."""
-        return provenance(root=str(root), moved=moved_rows(self.moved))
-
 
 @dataclass
 class _Made:
@@ -104,9 +100,7 @@ def read_build(
             text = text.replace(f"{folder}/", "tmp/")
         return text
 
-    def place(step: CompileStep | LinkStep) -> Path:
-        return moved.get((step.output, step.contents.get(step.output, "")), step.output)
-
+    place = functools.partial(place_of, moved=moved)
     compiles: list[CompileStep] = []
     origins: Origins[_Made] = Origins()
     links: dict[Path, tuple[LinkStep, list[tuple[Path, _Made]]]] = {}

@@ -44,7 +44,7 @@ class Responses:
         found, problem = dict[str, str](), ""
         rest = list(words)
         while rest:
-            word = rest.pop(0)
+            word = rest.pop()
             if len(word) < 2 or not word.startswith("@") or word in found:
                 continue
             path = folder / word[1:]
@@ -59,7 +59,7 @@ class Responses:
                 problem = f"response: {word}, a file with further arguments, lies outside of the build's folder"
             else:
                 found[word] = read_input(path, MAX_TEXT_BYTES).decode(errors="surrogateescape")
-            rest = [*(response_words(found.get(word, "")) or ()), *rest]
+            rest += response_words(found.get(word, "")) or ()
         return found, problem
 
 

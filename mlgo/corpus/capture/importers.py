@@ -5,16 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mlgo.base.files import MAX_FILE_BYTES, open_input
-from mlgo.corpus.capture.bitcode import (
-    START_BYTES,
-    BitcodeUnit,
-    Piece,
-    find_embedded,
-    find_modules,
-    is_bitcode,
-    is_object,
-)
+from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, find_embedded, find_modules, is_bitcode, is_object
 from mlgo.corpus.capture.builds import Build, as_text, read_build, unique_names
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
 from mlgo.corpus.capture.databases import is_cmake, read_cmake, read_database
@@ -46,7 +37,8 @@ def import_build(path: Path, root: Path | None = None, options: Sequence[str] = 
         path = path.parent
     is_corpus = (path / DESCRIPTION).is_file()
     database = path / _DATABASE if path.is_dir() else path
-    is_database = database.is_file() and (database.suffix == ".json" or _start(database).lstrip()[:1] in (b"[", b"{"))
+    starts_so = database.is_file() and Piece(database).start().lstrip().startswith((b"[", b"{"))
+    is_database = database.is_file() and (database.suffix == ".json" or starts_so)
     if options and (is_corpus or is_cmake(path) or is_database):
         raise ConfigError(f"--options are for bitcode without commands, and {path} comes with its own")
     if is_corpus:
@@ -88,7 +80,7 @@ def _units(path: Path, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
 
 def _of_file(file: Path, name: str, options: tuple[str, ...]) -> Iterator[BitcodeUnit]:
     try:
-        start = _start(file)
+        start = Piece(file).start()
         if start in (archives.MAGIC, archives.THIN_MAGIC):
             for member in archives.read_members(file):
                 within = f"{name}({as_text(member.name)})"
@@ -105,7 +97,7 @@ def _of_file(file: Path, name: str, options: tuple[str, ...]) -> Iterator[Bitcod
 
 def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[BitcodeUnit]:
     """Modules in an object or in bitcode; none if it is neither."""
-    start = Piece(piece.path, piece.offset, min(START_BYTES, piece.size)).read()
+    start = piece.start()
     if is_bitcode(start) and name.endswith(".thinlto.bc"):
         return [BitcodeUnit(name, piece, problem="index: of ThinLTO, which holds no code")]
     try:
@@ -122,8 +114,3 @@ def _of_piece(piece: Piece, name: str, options: tuple[str, ...]) -> list[Bitcode
     except ObjectError as error:
         return [BitcodeUnit(name, piece, problem=f"bitcode: {error}")]
     return []
-
-
-def _start(file: Path) -> bytes:
-    with open_input(file, MAX_FILE_BYTES) as opened:
-        return opened.read(START_BYTES)

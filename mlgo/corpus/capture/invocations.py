@@ -141,15 +141,8 @@ def _read_call(path: Path) -> ToolInvocation | None:
         contents = {file: content for content, _, file in sums if not content.startswith("\\")}
     except ValueError as error:
         raise ArtifactError(f"{path} is no record of a call; delete its folder and capture the build again") from error
-    return ToolInvocation(
-        tool,  # type: ignore[arg-type]
-        program,
-        Path(folder),
-        tuple(arguments),
-        responses,
-        path.stat().st_mtime_ns,
-        contents=contents,
-    )
+    ended_ns = path.stat().st_mtime_ns
+    return ToolInvocation(tool, program, Path(folder), tuple(arguments), responses, ended_ns, "", contents)  # type: ignore[arg-type]
 
 
 RECORDS = "records"

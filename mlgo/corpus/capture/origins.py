@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from mlgo.base.files import file_sha256
-from mlgo.corpus.capture.bitcode import START_BYTES, Piece, is_bitcode, is_object
+from mlgo.corpus.capture.bitcode import Piece, is_bitcode, is_object
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
 
 _Value = TypeVar("_Value")
 
-Moved = Mapping[tuple[Path, str], Path]
-"""Where files lie that are no longer what a step made there, by its output and the output's checksum."""
+Moved = Mapping[str, str]
+"""Where files lie that are no longer what a step made there, by the checksum and the place that they had."""
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -75,27 +75,24 @@ def likest(path: Path, others: Iterable[Path]) -> Path:
 def find_moved(steps: Sequence[Step], *folders: Path) -> Moved:
     """Look for objects and linked files that a build has made and then moved."""
     made = [one for one in steps if isinstance(one, CompileStep | LinkStep) and one.output in one.contents]
-    last = {one.output: number for number, one in enumerate(made)}
-    here = {one.output for one in made if one.output.exists()}
-    gone = [one for number, one in enumerate(made) if one.output not in here or last[one.output] != number]
+    last = {one.output: one for one in made}
+    here = {output for output in last if output.exists()}
+    gone = [one for one in made if one.output not in here or last[one.output] is not one]
     found: dict[str, list[Path]] = {one.contents[one.output]: [] for one in gone}
     for path in objects_in(folders) if gone else ():
         if path not in here and (content := file_sha256(path)) in found:
             found[content].append(path)
-    keys = [(one.output, one.contents[one.output]) for one in gone]
-    return {key: likest(key[0], found[key[1]]) for key in keys if found[key[1]]}
+    places = ((one, found[one.contents[one.output]]) for one in gone)
+    return {_key(one): str(likest(one.output, files)) for one, files in places if files}
 
 
-def moved_rows(moved: Moved) -> list[list[str]]:
-    """Moved files as JSON has them."""
-    return [[str(output), content, str(place)] for (output, content), place in moved.items()]
+def place_of(step: CompileStep | LinkStep, moved: Moved) -> Path:
+    """Where what a step has made lies when the build has ended."""
+    return Path(str(moved.get(_key(step), step.output)))
 
 
-def moved_of(rows: object) -> Moved:
-    """Moved files by what JSON of others says of them; what is none is passed over."""
-    found = [row for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
-    known = [row for row in found if list(map(type, row)) == [str, str, str]]
-    return {(Path(output), content): Path(place) for output, content, place in known}
+def _key(step: CompileStep | LinkStep) -> str:
+    return f"{step.contents.get(step.output)} {step.output}"
 
 
 def objects_in(folders: Iterable[Path]) -> Iterator[Path]:
@@ -105,7 +102,7 @@ def objects_in(folders: Iterable[Path]) -> Iterator[Path]:
             names.sort()
             for path in (Path(place, name) for name in sorted(files)):
                 with contextlib.suppress(OSError):
-                    start = b"" if path.is_symlink() else Piece(path, size=START_BYTES).read()
+                    start = b"" if path.is_symlink() else Piece(path).start()
                     if is_object(start) or is_bitcode(start):
                         yield path
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, write_rows
+from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
@@ -60,7 +60,7 @@ def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extractio
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
     build = capture_wheel(source, folder, wheel, extraction)
     objects = object_rows(extraction.project, build.units, ran=True)
-    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, build.origin(source))
+    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source), moved=build.moved))
     return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
