@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from mlgo.corpus.capture import importers
+from mlgo.corpus.capture import bitcode
 from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
@@ -237,14 +237,14 @@ def test_a_file_that_cannot_be_read_leaves_out_itself_alone(tmp_path, monkeypatc
     with (tmp_path / "b.log").open("r+b") as long:
         long.truncate(3 << 30)
     (tmp_path / "c.bc").write_bytes(b"BC\xc0\xde")
-    opened = importers.open_input
+    opened = bitcode.open_input
 
-    def refuse(path, max_bytes):
+    def refuse(path, *most):
         if path.name == "c.bc":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-        return opened(path, max_bytes)
+        return opened(path, *most)
 
-    monkeypatch.setattr(importers, "open_input", refuse)
+    monkeypatch.setattr(bitcode, "open_input", refuse)
     found = {one.name: one.problem for one in import_build(tmp_path).modules}
     assert set(found) == {"a.bc", "c.bc"}
     assert found["c.bc"] == "file: Permission denied"
