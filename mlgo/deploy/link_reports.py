@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_bytes
+from mlgo.base.files import read_input, write_bytes
 from mlgo.host.command_line import by_option
 
 _REPORT = re.compile(r"-{1,2}(Map|dependency-file)(?:=(.*))?")
@@ -44,7 +44,7 @@ def report_options(names: Iterable[str], output: Path) -> list[str]:
 def write_reports(files: Mapping[str, Path], kept: Path, output: Path, inputs: Sequence[Path]) -> None:
     """Write the reports of the link of ``kept``, which becomes ``output``, of these inputs."""
     for name, path in files.items():
-        text = os.fsdecode(read_input(Path(f"{kept}.{name}"), MAX_TEXT_BYTES))
+        text = os.fsdecode(read_input(Path(f"{kept}.{name}")))
         said = text.replace(f"{kept.parent}/", "") if name == "Map" else _dependencies(text, kept, output, inputs)
         write_bytes(path, os.fsencode(said))
 

@@ -55,7 +55,7 @@ COMMON = """-O0|-O2|-Os|-O|-O3 -Oz|-g|-g0|-w|-Wall|-Werror|-std=c99|-fPIC|-fpie|
 -Wl,--gc-sections|-Wl,-Map=m.map|-Wl,--dependency-file=l.d|-r|-flto|-fno-lto|-fsyntax-only|--coverage|-gsplit-dwarf
 -MJ j.json|-frecord-command-line|-frecord-gcc-switches|-g -grecord-command-line|-fembed-bitcode|-march=native|-m32
 -target aarch64-linux-gnu|-funknown|-unknown|-Xclang -disable-llvm-passes|-Wp,-MD,w.d|-ftime-report|-fstack-usage
---version|-print-search-dirs|-fsave-optimization-record|-fdiagnostics-color|-gno-record-gcc-switches|-ftime-trace"""
+--version|-print-search-dirs|-fdiagnostics-color|-gno-record-gcc-switches|-ftime-trace"""
 LINES = COMMON.replace("\n", "|").split("|")
 SPACED = {"-include h file.h": ["-include", "h file.h"], "-MD -MQ t -MF d d": ["-MD", "-MQ", "t", "-MF", "d d"]}
 TABLE = sorted(command_line.WITH_VALUE | command_line.WITHOUT_CODE)

@@ -24,7 +24,8 @@ struct Command {
   const char *Output = nullptr;  // what its last -o says
   int NumInputs = 0;             // sources, headers and assembly
   bool ReadsInput = false;       // a source comes from the standard input, or a pipe
-  bool RecordsWords = false;     // what it writes names its own command line
+  bool ShowsWords = false;       // what it writes or says names its own command line
+  bool RecordsWords = false;     // so does its object, by an option that a later one may undo
   bool NamesFolders = false;     // what it writes names the folder of zig's cache
   bool HasCode = true;           // it does not end before code is optimized
   bool MakesObject = false;      // it ends before linking, with an object
@@ -42,9 +43,7 @@ inline const char *const SourceLanguages[] = {"c",           "c++",           "c
 inline const char *const HeaderSuffixes[] = {".h", ".hh", ".hpp", ".hxx", ".H", ".h++", nullptr};
 inline const char *const AssemblySuffixes[] = {".s", ".S", ".sx", ".asm", nullptr};
 inline const char *const AssemblyLanguages[] = {"assembler", "assembler-with-cpp", nullptr};
-inline const char *const Recording[] = {"-MJ", "-gen-cdb-fragment-path", "-v", "--verbose", "-frecord-command-line",
-                                        "-frecord-gcc-switches", "-grecord-command-line", "-grecord-gcc-switches",
-                                        nullptr};
+inline const char *const Showing[] = {"-MJ", "-gen-cdb-fragment-path", "-v", "--verbose", nullptr};
 inline const char *const Naming[] = {"--coverage",   "-coverage",         "-fprofile-arcs",  "-ftest-coverage",
                                      "-gsplit-dwarf", "-gsplit-dwarf=split", "-gsplit-dwarf=single", nullptr};
 inline const char *const OfLink[] = {"-l", "-L", "-u", "-z", "-T", "-e", "-s", "-rdynamic", "-Xlinker", nullptr};
@@ -175,11 +174,13 @@ inline void readOption(const char *Word, Command &Found) {
     Found.MakesText = true;
   else if (isAmong(Word, options::WithoutCode) || startsWith(Word, "-print-") || startsWith(Word, "--print-"))
     Found.HasCode = false;
-  else if (isAmong(Word, Recording) || startsWith(Word, "-fembed-bitcode"))
+  else if (isAmong(Word, Showing) || startsWith(Word, "-fembed-bitcode"))
+    Found.ShowsWords = true;
+  else if (startsWith(Word, "-frecord-") || startsWith(Word, "-grecord-"))
     Found.RecordsWords = true;
   else if (startsWith(Word, "-fno-record-") || startsWith(Word, "-gno-record-"))
     Found.RecordsWords = false;
-  else if (isAmong(Word, Naming) || startsWith(Word, "-fproc-stat-report") || strstr(Word, "--print-map"))
+  else if (isAmong(Word, Naming) || startsWith(Word, "-fproc-stat-report"))
     Found.NamesFolders = true;
 }
 
@@ -189,6 +190,8 @@ inline const char *valueIn(const char *Word, const char *Short, const char *Long
     return Word[strlen(Long)] == '=' ? Word + strlen(Long) + 1 : nullptr;
   return startsWith(Word, Short) && Word[2] ? Word + 2 : nullptr;
 }
+
+inline bool asksForMap(const char *Word) { return strstr(Word, "-Map") || strstr(Word, "--print-map"); }
 
 inline void read(bool IsCxx, Command &Found) {
   const char *Language = nullptr;
@@ -213,6 +216,7 @@ inline void read(bool IsCxx, Command &Found) {
         Language = nullptr;
     } else {
       readOption(Word, Found);
+      Found.NamesFolders |= Read == Kind::OfLink && (asksForMap(Word) || (Value && asksForMap(Value)));
       Found.ReadsInput |= Value && (isSame(Word, "-include") || isSame(Word, "-imacros")) && isStream(Value);
     }
     for (int Count = Value ? 2 : 1; Count; --Count)

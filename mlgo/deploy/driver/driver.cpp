@@ -175,7 +175,7 @@ const char *whyImpossible(const Command &Given) {
     return "the standard input could not be read again if something went wrong";
   if (Given.NumSources > 1 && settings::IsZig) // a clang compiles one after another
     return "several sources in one command would ask at the same time";
-  if (Given.RecordsWords || (Given.NamesFolders && settings::IsZig))
+  if (Given.ShowsWords || Given.RecordsWords || (Given.NamesFolders && settings::IsZig))
     return "what it writes would name a temporary folder";
   return nullptr;
 }
@@ -305,8 +305,9 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   List<char> Option, Said, Output, Named;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
-  if (isatty(2) && !Asked.IsCommand) // which the compiler does not see
-    Advice.add("-fcolor-diagnostics");
+  const char *const Terminal = getenv("TERM");
+  if (!Asked.IsCommand && isatty(2) && Terminal && !isSame(Terminal, "dumb")) // of which the compiler sees a pipe
+    Advice.add("-fdiagnostics-color=always");
   List<char *> All;
   All.add(Arguments, NumArguments);
   for (const char *Word : embedded::Options)
@@ -412,8 +413,10 @@ public:
 
   // Writes to a file, and from there to what is no file.
   int writeThrough() {
-    if (!start())
+    if (!start()) {
+      fprintf(stderr, "mlgo cc: error: the temporary folder cannot be written (TMPDIR)\n");
       return 1;
+    }
     const char *const Output = name(0, Given.MakesText ? ".s" : ".o");
     List<const char *> Words;
     bool NamesTarget = false, HasTarget = false;
@@ -438,12 +441,7 @@ private:
     return Given.Kinds[I] == Kind::Source || Given.Kinds[I] == Kind::Header || Given.Kinds[I] == Kind::Assembly;
   }
 
-  bool start() {
-    if (Place.make() && Guarding.start(Place.Path))
-      return true;
-    fprintf(stderr, "mlgo cc: error: the temporary folder cannot be written (TMPDIR)\n");
-    return false;
-  }
+  bool start() { return Place.make() && Guarding.start(Place.Path); }
 
   int finish(int Status) {
     Place.clear();
@@ -523,7 +521,8 @@ bool isDivided(const Command &Given) {
   for (const char *Word : Given.Words)
     if (strstr(Word, "dependency-file") || startsWith(Word, "-save-temps") || startsWith(Word, "--save-temps"))
       return false;
-  return !Given.HasHeader && !Given.ReadsInput && !Given.RecordsWords && !Given.NamesFolders;
+  return !Given.HasHeader && !Given.ReadsInput && !Given.ShowsWords && !Given.RecordsWords &&
+         !Given.NamesFolders;
 }
 
 } // namespace
