@@ -91,7 +91,7 @@ def test_devices_stay_devices(build, options):
         assert build.cc("-Oz", "-c", f"{source}.c", "-o", f"{name}.o", options=whole).returncode == 0
     (build.folder / "link").symlink_to("/dev/null")
     before = names(build)
-    run = build.run("unshare", "-m", "sh", "-c", IN_A_NAMESPACE, "sh", MLGO, *options)
+    run = build.run("unshare", "-m", "sh", "-c", IN_A_NAMESPACE, "sh", MLGO, "--languages", "c", *options)
     assert run.returncode == 0, run.stderr
     assert names(build) == before
 
