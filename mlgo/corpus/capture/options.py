@@ -15,36 +15,17 @@ from mlgo.base.files import is_folder, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.corpus.build import ir_of
 from mlgo.errors import CompilerExit, ConfigError
-from mlgo.host.command_line import PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option, words
+from mlgo.host.command_line import OPTIONS, PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 
 _REFUSED, _QUOTED = re.compile(r"(?:[\w./+-]+: )?error: "), re.compile(r"['\"]([^'\"]+)['\"]")
-TOLERANT = tuple(
-    f"-Wno-error={warning}"
-    for warning in words(
-        """
-    narrowing c++11-narrowing c++11-narrowing-const-reference implicit-function-declaration implicit-int int-conversion
-    incompatible-function-pointer-types incompatible-pointer-types return-type return-mismatch register
-    reserved-user-defined-literal enum-constexpr-conversion"""
-    )
-)
-"""For warnings that are errors in clang: what the compiler of a build has taken is taken."""
+TOLERANT = tuple(f"-Wno-error={warning}" for warning in OPTIONS["tolerated"])
 _SPECS = re.compile(
     r"--?specs(?:=.*/(?:redhat-[\w-]+|(?:no-)?pie-(?:compile|link)\.specs)|=(?:nano|nosys|rdimon)\.specs)"
 )
 """Files of GCC's own options, of distributions, that choose kinds of programs and of libraries, and no more."""
-_LINK_TIME = (
-    "-flto",
-    "-fno-lto",
-    "-ffat-lto-objects",
-    "-fthin-link-bitcode",
-    "-fthinlto-index",
-    "-fwhole-program-vtables",
-)
-"""Options that leave code generation to the link; modules are compiled one by one."""
-
-_NOT_OF_CODE = (*_LINK_TIME, *PROFILES, "-fdiagnostics", "-fno-diagnostics", "-fdump", "-fuse-", "-fdebug")
+_NOT_OF_CODE = (*OPTIONS["link_time"], *OPTIONS["not_of_code"], *PROFILES)
 _LEVEL = re.compile(r"-O(?:[0-3sz]|fast|g)?$")
 
 _Result = TypeVar("_Result")
@@ -64,7 +45,7 @@ def portable(options: Sequence[str], *, of_build: bool = False) -> Options:
     front_end, dropped, level = list[str](), list[str](), ""
     for some in by_option(options):
         is_level = _LEVEL.match(some[0]) is not None
-        is_other = some[0].startswith(_LINK_TIME) or _SPECS.fullmatch("=".join(some)) is not None
+        is_other = some[0].startswith(OPTIONS["link_time"]) or _SPECS.fullmatch("=".join(some)) is not None
         level = {"-O": "-O1"}.get(some[0], some[0]) if is_level else level
         if not is_other:
             refuse_foreign_code(some)
