@@ -2,7 +2,7 @@
 
 Options whose value may be the next word are those of the drivers of clang 22 (kinds ``Separate`` and
 ``JoinedOrSeparate`` of clang/include/clang/Driver/Options.td) and of GCC 15 (gcc/common.opt, gcc/c-family/c.opt), and
-those of lld 22 (lld/ELF/Options.td) and GNU ld. All kinds are in one table, with which the driver of ``mlgo cc`` is made.
+those of lld 22 (lld/ELF/Options.td) and GNU ld. All kinds are in one table; the driver of ``mlgo cc`` has it.
 
 A compiler can be told to load a plug-in, to run another program in place of its parts, or to read further options from
 a file. So only options of known kinds are taken from recipes and tables: macros, headers, the language, warnings, the
