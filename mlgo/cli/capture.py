@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
-from mlgo.base.files import relative, shown
+from mlgo.base.files import joined, relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package
 from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.importers import KINDS, import_build
-from mlgo.corpus.capture.invocations import is_own, run_build
+from mlgo.corpus.capture.invocations import RECORDS, is_own, run_build
 from mlgo.corpus.capture.objects import object_rows, with_system_headers
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import wheel_project
@@ -83,9 +83,9 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
         print(f"note: {note}", file=sys.stderr)
-    if status and not build.units:
-        error = CorpusError(f"the build ended with status {status} before it had made anything")
-        error.exit_status = status
+    if command and not build.units and (status or any(joined(args.output, RECORDS).iterdir())):
+        error = CorpusError(f"the build ended with status {status}, and nothing of what it compiled is there")
+        error.exit_status = status or 1
         raise error
     if not build.units and not build.modules:
         raise CorpusError(

@@ -12,6 +12,7 @@ from mlgo.base.artifacts import OBJECTS_OF_BUILD, PROGRAMS_OF_PROJECT, read_tabl
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.databases import read_database
 from mlgo.corpus.capture.invocations import run_build
+from mlgo.errors import ConfigError
 from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="needs a C compiler and make")
@@ -162,6 +163,16 @@ print([call.program for call in read_invocations(Path({str(tmp_path / "out")!r})
     finally:
         for folder in (closed, searched):
             folder.chmod(0o755)
+
+
+def test_a_relative_folder_of_path_and_one_that_path_cannot_hold(project, tmp_path, monkeypatch):
+    monkeypatch.chdir(project)
+    (project / "bin").mkdir()
+    (project / "bin/gcc").symlink_to(shutil.which("cc"))
+    monkeypatch.setenv("PATH", f"bin{os.pathsep}{os.environ['PATH']}")
+    assert programs_of(run_in(project, "cd lib; gcc -shared a.c -o ../a.so", tmp_path / "out")) == {"a.so": ["lib/a.c"]}
+    with pytest.raises(ConfigError, match="cannot stand in PATH"):
+        run_build(["true"], tmp_path / "a:b")
 
 
 def test_a_build_that_fails_at_once_ends_with_its_own_status(tmp_path, mlgo):

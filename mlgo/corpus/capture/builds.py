@@ -150,7 +150,7 @@ def read_build(
     ]
     left_out = {name(file): link.problem for file, (link, _) in links.items() if link.problem}
     units = tuple(BuildUnit(by_number[n], compiles[n], place(compiles[n])) for n in wanted)
-    return Build(units, tuple(programs), left_out, moved=moved)
+    return Build(units, tuple(programs), left_out, moved=dict(moved))
 
 
 def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = (), results: Sequence[Path] = ()) -> Build:

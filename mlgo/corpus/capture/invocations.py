@@ -238,10 +238,12 @@ def wrap_tools(
     """Write a wrapper for each tool that a build could find, and return the build's environment."""
     path = environment.get("PATH", os.defpath)
     tools = folder / "tools"
+    if os.pathsep in str(tools.absolute()):
+        raise ConfigError(f"{tools.absolute()} cannot stand in PATH, as it has {os.pathsep} in it; name another folder")
     make_folders(folder, tools.name)
     found: dict[str, tuple[Tool, Sequence[str]]] = {}  # by name; the first on the path counts
     for place in filter(None, path.split(os.pathsep)):
-        for file in (Path(place, name) for name in _listed(place)):
+        for file in (Path(place, name).absolute() for name in _listed(place)):
             kind = tool_called(file.name)
             if kind is not None and file.name not in found and os.access(file, os.X_OK) and file.is_file():
                 found[file.name] = kind, [str(file)]

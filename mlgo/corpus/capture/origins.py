@@ -13,7 +13,7 @@ from filecmp import cmp
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from mlgo.base.files import file_sha256
+from mlgo.base.files import file_sha256, is_file
 from mlgo.corpus.capture.bitcode import Piece, is_bitcode, is_object
 from mlgo.corpus.capture.commands import CompileStep, LinkStep, Step
 
@@ -25,7 +25,10 @@ Moved = Mapping[str, str]
 
 @functools.lru_cache(maxsize=1 << 16)
 def _real_folder(folder: Path) -> Path:
-    return Path(os.path.realpath(folder))
+    try:
+        return Path(os.path.realpath(folder))
+    except ValueError:  # no folder has such a name
+        return folder
 
 
 def real_place(path: Path) -> Path:
@@ -109,4 +112,4 @@ def objects_in(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _size(path: Path) -> int:
     """Bytes of a file that can be read; 0 if there is none."""
-    return path.stat().st_size if os.access(path, os.R_OK) and path.is_file() else 0
+    return path.stat().st_size if is_file(path) and os.access(path, os.R_OK) else 0
