@@ -29,7 +29,7 @@ LARGEST = "pycld2"
 LIBRARY = "nanobind"
 """A library that several projects compile into their linked files."""
 
-SEARCH = "search"
+SECTIONS = ("text", "read_only", "unwind")
 
 
 class Reading(NamedTuple):
@@ -52,12 +52,16 @@ def main() -> None:
     readings = list(read(measured, library))
     seen = {key: share for key, share in seen_by_program(shipped).items() if share > MOST_SEEN}
     shares = known_shares(measured, args.kept / "sealed-search" / "evaluation" / "shipped.parquet")
+    saved = {part: float((measured.baseline[part] - measured.scores[part].mean(axis=0)).sum()) for part in SECTIONS}
     if args.json:
         gains = {reading.of: reading.comparison.record() for reading in readings}
         most = {"/".join(key): share for key, share in seen.items()}
-        print(json.dumps({"gains": gains, LIBRARY: library, "seen": most, "known": shares}, indent=2))
+        record = {"gains": gains, "saved": saved, LIBRARY: library, "seen": most, "known": shares}
+        print(json.dumps(record, indent=2))
         return
     print(Table(_COLUMNS, readings).markdown())
+    whole = sum(saved.values())
+    print(f"\nOf the bytes saved: {_listed({part: one / whole for part, one in saved.items()}, '{:.0%}')}.")
     print(f"\nText bytes of {LIBRARY} in the objects of a project, under the heuristic: {_listed(library, '{:,}')}.")
     print(f"\n{len(seen)} linked files are over {MOST_SEEN:.0%} seen, of their own code: ", end="")
     print(f"{_listed({Path(key[1]).name: share for key, share in seen.items()}, '{:.1%}')}.")
