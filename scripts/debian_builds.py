@@ -79,6 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="for sources, builds and results")
     parser.add_argument("--policy", type=Path, metavar="DIR", help="folder of the policy (default: as for mlgo cc)")
+    parser.add_argument("--languages", metavar="L", help="as of mlgo cc: c,c++ asks the policy in C, too")
     parser.add_argument("--sources", type=Path, metavar="DIR", help="sources that are here as DIR/NAME: fetch nothing")
     parser.add_argument("--jobs", type=positive, default=2, help="jobs of a build (default: %(default)s)")
     parser.add_argument("--timeout", type=positive, default=1800, help="seconds for a command (default: %(default)s)")
@@ -195,6 +196,7 @@ def capture(build: DebianBuild, source: Path, folder: Path, args: argparse.Names
 def tools_of(form: str, folder: Path, args: argparse.Namespace) -> dict[str, str]:
     """Variables that name compilers, archiver and flags of a form."""
     words = [*_FORMS[form], *(["--policy", str(args.policy.absolute())] if args.policy else [])]
+    words += ["--languages", args.languages] if args.languages else []
     cc, cxx = (shlex.join([str(_MLGO), driver, *words, "--"]) for driver in ("cc", "c++"))
     zig, flags = shlex.quote(str(find_linker())), "-Oz -ffunction-sections -fdata-sections"
     wrappers = {name: folder / name for name in ("ar", "ranlib")}
