@@ -151,53 +151,13 @@ RECORDS = "records"
 VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
 """Environment variables that name tools for a build."""
 
-# Several processes write at the same time, and the number of a process may come again: names are counted. Checksums are
-# of the words that are files, and of the objects that a compiler names after its sources.
 _WRAPPER = """\
 #!/bin/sh
-# Writes this call down for mlgo capture, and runs the real tool.
-PATH={path}
-records={records}
+PATH={path} records={records} tool={tool} program={program}
 [ -d "$records" ] || exec {program_words} "$@"
-set -f
-inside='' kept='|' number=0
-while [ -e "$records/$$-$number" ] || [ -L "$records/$$-$number" ]; do number=$((number + 1)); done
-keep_responses() {{
-  for word do
-    case $word in @?*) ;; *) continue ;; esac
-    case $kept in *"|$word|"*) continue ;; esac
-    [ -f "${{word#@}}" ] || continue
-    kept="$kept$word|"
-    text=$(tr -d '\\0' < "${{word#@}}"; echo .) # command substitution takes away line ends
-    text=${{text%.}}
-    printf '%s\\0' "$word" "$text"
-    inside="$inside $text"
-    keep_responses $text
-  done
-}}
-name_files() {{
-  for word do
-    case $word in
-      -o?*) word=${{word#-o}} ;;
-      -*) continue ;;
-      *.[cCi] | *.cc | *.cpp | *.cxx | *.c++ | *.ii) word=${{word##*/}} && word=${{word%.*}}.o ;;
-    esac
-    if [ -f "$word" ]; then printf '%s\\0' "$word"; fi
-  done
-}}
-{{
-  printf '%s\\0' {tool} {program} "$PWD" "$#" "$@"
-  keep_responses "$@"
-}} > "$records/$$-$number"
-{program_words} "$@"
-status=$?
-{{
-  printf '\\0'
-  name_files "$@" a.out $inside | xargs -0r sha256sum 2> /dev/null
-  printf '\\0end\\0'
-}} >> "$records/$$-$number"
-exit $status
+run() {{ {program_words} "$@"; }}
 """
+_REST_OF_WRAPPER = Path(__file__).with_name("wrapper.sh")
 
 
 def named_tools(tools: Iterable[str], environment: Mapping[str, str] = os.environ) -> set[tuple[str, ...]]:
@@ -286,5 +246,5 @@ def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, fold
         program=shlex.quote(shlex.join(words)),
         program_words=shlex.join(words),
     )
-    file.write_bytes(os.fsencode(text))
+    file.write_bytes(os.fsencode(text) + read_input(_REST_OF_WRAPPER))
     file.chmod(0o755)
