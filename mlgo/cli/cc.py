@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mlgo.base import names
@@ -93,7 +94,7 @@ def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoi
     toolchain = find_toolchain(compiler or "auto", f"{platform.machine()}-linux-gnu")
     if toolchain.is_zig:  # which asks $CC where the system's C library is, and that is this command again
         os.environ.pop("CC", None)
-    return toolchain, lambda: DriverChoice.of(named, os.path.realpath(compiler) if compiler else "")
+    return toolchain, lambda: DriverChoice.of(named, str(Path(compiler).absolute()) if compiler else "")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@
 // wrong with the channel, the command runs again as a plain one: a build never fails because of a policy. With --whole,
 // objects carry their bitcode before optimization, and links become `mlgo ld`, which merges it and asks once. With --thin,
 // compiles for ThinLTO are advised, and links become `mlgo ld`, which has `driver run -- COMMAND` advise the linker.
+#include "caches.h"
 #include "command.h"
 #include "conversation.h"
 #include "embedded.h"
@@ -325,8 +326,10 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   addWords(Words, Asked, Given, Advice.data(), Advice.size(), All.data(), All.size());
   // zig keeps every object by its command line, and no two of them name the same channel.
   const char *Cache = getenv("ZIG_LOCAL_CACHE_DIR"), *Kept = Cache ? strdup(Cache) : nullptr;
-  if (!Embeds)
+  if (!Embeds) {
     setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
+    caches::prepare();
+  }
   int Errors[2] = {-1, -1};
   const bool Ready = Signals >= 0 && pipe2(Errors, O_CLOEXEC) == 0 && fcntl(Errors[0], F_SETFL, O_NONBLOCK) == 0;
   const pid_t Process =
@@ -569,7 +572,10 @@ int main(int NumWords, char **Words) {
       fprintf(stderr, "mlgo cc: error: --languages %s: these are c and c++, with a comma between both\n", One);
       return 2;
     }
-  if (First >= NumWords || !isSame(Words[First], "--")) {
+  const bool IsForCache = caches::areAsking();
+  if (First < NumWords && IsForCache && !isSame(Words[First], "--")) // ccache has put it before the source
+    NumWords = caches::withoutDashes(Words, First--, NumWords);
+  else if (First >= NumWords || !isSame(Words[First], "--")) {
     fprintf(stderr,
             "mlgo cc: error: unknown option %s; the compiler's arguments come after --, for example mlgo cc -- -Oz -c "
             "file.c\n",
@@ -582,6 +588,12 @@ int main(int NumWords, char **Words) {
   const Command Given = readCommand(Arguments, NumArguments, Asked.IsCxx);
   if (Asked.IsCommand)
     return compile(Asked, Given, Arguments, NumArguments);
+  for (const char *Word : Given.Words)
+    if (IsForCache && isSame(Word, "-E")) {
+      List<const char *> Plain;
+      addWords(Plain, Asked, Given, nullptr, 0, Arguments, NumArguments);
+      return caches::preprocess(Plain.data(), Given.Output);
+    }
   const bool IsLinked = (Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain; // by mlgo ld
   if (settings::IsZig) {
     const bool IsLink = !Given.MakesObject && !Given.MakesText;
@@ -598,7 +610,8 @@ int main(int NumWords, char **Words) {
       becomeMlgo(Asked.IsCxx ? "ld++" : "ld", Words + 2 + IsNew, NumWords - 2 - IsNew);
       warn("Python cannot be started to link");
     }
-    if (Given.MakesObject && !Given.MakesText && Asked.IsWhole && !isThrough(Given) && !whyNot(Asked, Given))
+    const bool CanEmbed = !Given.MakesText && !Given.RecordsWords && !isThrough(Given);
+    if (Given.MakesObject && Asked.IsWhole && CanEmbed && !whyNot(Asked, Given))
       return compile(Asked, Given, Arguments, NumArguments, true);
   }
   List<const char *> More;
