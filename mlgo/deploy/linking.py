@@ -179,14 +179,17 @@ class _LinkSteps:
         self._said([*toolchain.driver("c"), *self._wanted.target, "-c", str(source), "-o", str(stand_in)])
         verbose = "--verbose" if toolchain.is_zig else "-###"
         # The link itself may fail: it says first how it links, and of one object not every option makes sense.
-        options = for_zig(self._options) if toolchain.is_zig else self._options
-        asked = [verbose, str(stand_in), *options, "-o", self._output]
-        stderr = self._said([*toolchain.driver(language), *asked])
+        asking = [*toolchain.driver(language), verbose, str(stand_in), "-o", self._output]
+        options, of_linker = for_zig(self._options) if toolchain.is_zig else self._options, list[str]()
+        stderr = self._said([*asking, *options])
+        if "unsupported linker" in stderr:  # of which zig's driver takes few, and lld itself all
+            options, of_linker = _apart(options)
+            stderr = self._said([*asking, *options])
         for line in reversed(stderr.splitlines()):
             words = shlex.split(line) if str(stand_in) in line else []
             if str(stand_in) in words and self._output in words:
                 place = words.index(str(stand_in))
-                return words[1:place], words[place + 1 :]
+                return words[1:place], [*words[place + 1 :], *of_linker]
         error = next((f": {without_folders(line)}" for line in stderr.splitlines() if "error:" in line), "")
         raise LinkError(f"the compiler does not tell how it links{error}")
 
@@ -251,6 +254,19 @@ class _LinkSteps:
         if run.returncode is None:
             raise CompileTimeout(f"{Path(command[0]).name} did not end within {self._timeout_s:g} s")
         return run.stderr
+
+
+def _apart(options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Options of a compiler that links, and those among them that are its linker's."""
+    own, of_linker = list[str](), list[str]()
+    for words in by_option(options):
+        if words[0].startswith("-Wl,"):
+            of_linker += words[0].split(",")[1:]
+        elif words[0] in ("-Xlinker", "-z"):
+            of_linker += words if words[0] == "-z" else words[1:]
+        else:
+            own += words
+    return own, of_linker
 
 
 def _relocation_model(words: Sequence[str]) -> str:

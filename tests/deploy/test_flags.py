@@ -48,8 +48,8 @@ def test_code_that_is_not_position_independent(build):
 
 def test_words_for_the_preprocessor(build):
     build.write("macros.c", MACROS)
-    build.write("more", "-Wp,-DA,-UA -DB=3")
-    run = build.cc("-Oz", "-Wp,-DA=1,-UA,-DB=3", "-Wp,-MD,macros.d,-MP", "-c", "macros.c")
+    build.write("more", "-Wp,-DA=1,-UA,-DB=3 -mtune=generic")
+    run = build.cc("-Oz", "@more", "-Wp,-MD,macros.d,-MP", "-c", "macros.c")
     assert (run.returncode, run.stderr) == (0, "")
     assert [line["outcome"] for line in build.log] == ["advised"]
     assert (build.folder / "macros.d").read_text().startswith("macros.o:")
@@ -87,6 +87,19 @@ def test_a_map_of_the_link_and_an_address(build):
     assert (run.returncode, run.stdout) == (0, "")
     for name in ("main", "both"):
         assert re.search(r" \.text$", (build.folder / f"{name}.map").read_text(), re.MULTILINE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["--whole", "--thin"])
+def test_programs_as_one_module_take_all_options_of_the_linker(build, kind):
+    build.write("main.c", "int use(int); extern char here; int main(void) { return &here != (char *)0x1234; }\n")
+    flags = ("-Oz", "-march=x86-64-v2", "-fno-pic")
+    for name in ("main", "calls"):
+        assert build.cc(*flags, "-c", f"{name}.c", options=[kind]).returncode == 0
+    run = build.cc(*flags, "main.o", "calls.o", "-Wl,--defsym=here=0x1234", "-o", "main", options=[kind])
+    assert (run.returncode, run.stderr) == (0, "")
+    assert build.log[-1]["outcome"] == "advised"
+    assert build.run("./main").returncode == 0
 
 
 @pytest.mark.parametrize("begins", ZIG_WORDS)

@@ -60,6 +60,7 @@ public:
   void clear() { Num = 0; }
   void shrink(size_t Count) { Num = Count; }
   size_t size() const { return Num; }
+  bool isSame(const List &Other) const { return Num == Other.Num && memcmp(Items, Other.Items, Num * sizeof(T)) == 0; }
   T *data() const { return Items; }
   T &operator[](size_t Index) const { return Items[Index]; }
   T *begin() const { return Items; }

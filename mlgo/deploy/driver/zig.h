@@ -164,8 +164,16 @@ inline bool linkDirectly(List<const char *> &Words, List<char> &Said, List<const
 // where the command has sources, are left out with a word.
 inline void forZig(List<const char *> &Words, const Command &Given) {
   static bool HasWarned = false;
-  List<const char *> Found, Left;
-  zig::translateAll(Words.data(), Words.size(), Found);
+  List<const char *> Found, Left, Expanded;
+  int NumFiles = 0;
+  const bool IsWhole = command::expand(const_cast<char *const *>(Words.data()), Words.size(), Expanded, NumFiles);
+  zig::translateAll(Expanded.data(), Expanded.size(), Found);
+  size_t NumBytes = 0;
+  for (const char *Word : Found)
+    NumBytes += strlen(Word) + sizeof Word;
+  // Words of response files stay in them, unless zig takes others in their place, and they are no more than a command has.
+  if (!IsWhole || (NumFiles && (NumBytes > 1 << 20 || Found.isSame(Expanded))))
+    return;
   Words.clear();
   bool NamesLinker = false;
   for (const char *Word : Found)
