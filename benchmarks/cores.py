@@ -194,9 +194,10 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="COMMAND", help="for example snakemake --cores 1")
     args = parser.parse_args()
-    if not args.command:
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
         raise ConfigError("benchmarks.cores needs a command to run, for example: snakemake --cores 1")
-    status, uses = watch_cores(args.command)
+    status, uses = watch_cores(command)
     if args.json:
         print(json.dumps([one.record() for one in uses], indent=2))
         return status
