@@ -183,8 +183,10 @@ def _load_imported(folder: Path) -> ImportedPolicy:
         if not features or {*features} - graph.inputs.keys() or get_task(task).decision not in graph.outputs:
             raise ValueError(f"{_GRAPH} has not its inputs and output")
         _check_origin(record["provenance"])
-        return ImportedPolicy(task, features, content, record["provenance"])
-    except (KeyError, TypeError, ValueError, ArtifactError) as error:
+        policy, inputs = ImportedPolicy(task, features, content, record["provenance"]), map(graph.inputs.get, features)
+        policy.answers({one.name: np.zeros((1, one.num_elements), one.dtype) for one in inputs if one})  # it can be
+        return policy
+    except (KeyError, TypeError, ValueError, RuntimeError, ArtifactError) as error:
         raise ArtifactError(f"{folder} does not hold a readable policy ({error}); import it again") from error
 
 

@@ -15,7 +15,7 @@ from tests.hostile.harness import Input, Place, Request, Tables
 from tests.hostile.options import build_recipe, capture, evaluate, wrapped
 
 _DEEP = 100_000
-_MANY = 50_000
+_MANY = 30_000
 
 
 def _pax(size: int) -> bytes:
@@ -237,4 +237,4 @@ def inputs() -> Iterator[Input]:
     for column in ("bitcode", "module", "options", "function_hashes"):
         yield Input("J", "table", column, partial(_flat_parquet, column=column, count=20_000_000))
     yield Input("J", "folder", "deep", partial(_deep_tree, depth=900))
-    yield Input("J", "parts", "many", partial(_many_modules, count=100_000))
+    yield Input("J", "parts", "many", partial(_many_modules, count=30_000))

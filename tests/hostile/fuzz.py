@@ -57,14 +57,18 @@ def main() -> int:
                 for fault, what in dict(reversed(found)).items():
                     print(f"{one.key}: {fault}: {what}", flush=True)
                 if args.verbose:
-                    print(f"{one.key}: status {outcome.status}: {outcome.text.strip()[-300:]}", flush=True)
+                    print(
+                        f"{one.key}: status {outcome.status}, {outcome.cpu:.1f} s: {outcome.text.strip()[-300:]}",
+                        flush=True,
+                    )
         while not worlds.empty():
             worlds.get().server.close()
     print("kind  inputs  " + "  ".join(FAULTS))
     for kind, counts in sorted({**faults, "all": sum(faults.values(), Counter())}.items()):
         print(f"{kind:<4}  {counts['inputs']:>6}  " + "  ".join(f"{counts[name]:>{len(name)}}" for name in FAULTS))
     print(f"{skipped} inputs skipped as no clang loads plug-ins; {time.monotonic() - begin:.0f} s")
-    print("most processor time: " + ", ".join(f"{name} {cpu:.1f} s" for cpu, name in sorted(slowest)[-5:]))
+    print(f"{sum(cpu for cpu, _ in slowest):.0f} s of processor time, most of it in:")
+    print("\n".join(f"{cpu:7.1f} s  {name}" for cpu, name in sorted(slowest)[-12:]))
     return int(any(count for counts in faults.values() for name, count in counts.items() if name != "inputs"))
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from tests.hostile import bombs, broken, content, options, programs, shared
+from tests.hostile import bombs, broken, content, formats, options, programs, shared
 from tests.hostile.harness import Input
 
 BOUNDED = 250
@@ -11,7 +11,7 @@ BOUNDED = 250
 
 def all_inputs() -> list[Input]:
     """Each has a key of its own."""
-    found = [one for module in (options, programs, shared, content, bombs, broken) for one in module.inputs()]
+    found = [one for module in (options, programs, shared, content, bombs, broken, formats) for one in module.inputs()]
     assert len({one.key for one in found}) == len(found)
     return found
 
