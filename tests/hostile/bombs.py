@@ -81,7 +81,7 @@ def _response(place: Place, files: dict[str, str], form: str) -> Request:
     if form == "database":
         place.write("compile_commands.json", json.dumps([entry]))
         return capture(place, "compile_commands.json", plugins=False)
-    place.write("aquery.json", json.dumps({"actions": [{"arguments": command}] * 50}))
+    place.write("aquery.json", json.dumps({"actions": [{"arguments": command}] * 20}))
     return capture(place, "aquery.json", plugins=False)
 
 
@@ -203,7 +203,7 @@ def inputs() -> Iterator[Input]:
         "chain": {"r": "@r0\n", **{f"r{n}": f"@r{n + 1} @r{n + 1}\n" for n in range(40)}},
         "long": {"r": "-DX=1 " * 500_000},
         "quotes": {"r": "\\" * 1_000_000},
-        "many": {"r": " ".join(f"-DX{n}=1" for n in range(30_000))},
+        "many": {"r": " ".join(f"-DX{n}=1" for n in range(10_000))},
         "absolute": {"r": "@/dev/zero\n"},
     }
     for name, files in responses.items():

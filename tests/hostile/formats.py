@@ -66,7 +66,6 @@ _INITIALIZER = _field(4, _field(1, "saved_model_main_op") + _field(2, _field(1, 
 _HONEST = saved_model(_field(1, _node("NoOp")))
 _SAVED_MODELS = {
     "writes": saved_model(_field(1, _node("WriteFile"))),
-    "python": saved_model(_field(1, _node("PyFunc", _field(5, _field(1, "token") + _field(2, _field(2, "x")))))),
     "initializer": saved_model(_field(1, _node("WriteFile")), _INITIALIZER),
     "function": saved_model(_field(2, _field(1, _field(1, _field(1, "f")) + _field(3, _node("WriteFile"))))),
     "unknown": saved_model(_field(1, _node("Evil>\x1b]0;owned\x07"))),

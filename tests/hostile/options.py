@@ -248,7 +248,7 @@ _WORDS = (
 def inputs() -> Iterator[Input]:
     """All inputs of kind A."""
     for number, (name, words, needs) in enumerate(attacks()):
-        some = [one for place, one in enumerate(_SURFACES.items()) if (place + number) % 5 == 0]
+        some = [one for place, one in enumerate(_SURFACES.items()) if (place + number) % 8 == 0]
         for surface, make in [("database", partial(_database, text=False)), *some]:
             yield Input("A", surface, name, partial(make, words=words, plugins=needs), needs_plugins=needs)
     for surface, make in _VALUES.items():

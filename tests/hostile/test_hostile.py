@@ -25,10 +25,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 IN_MAKE_TEST = 5
 """Of so many inputs one is in `make test`, the others are slow."""
-INPUTS = [
-    pytest.param(one, id=one.key, marks=[pytest.mark.slow] * (number % IN_MAKE_TEST > 0))
-    for number, one in enumerate(bounded(all_inputs()))
-]
+HEAVY = ("F-bomb-*", "I-doctor*", "J-archive-*", "J-response-*-many", "J-parts-*", "K-driver-*", "K-saved-model-*")
+"""Patterns of inputs that take more than three seconds of a processor."""
+
+
+def is_slow(number: int, one: Input) -> bool:
+    """Whether an input of the bounded ones is left out of `make test`."""
+    return number % IN_MAKE_TEST > 0 or any(fnmatch.fnmatchcase(one.key, pattern) for pattern in HEAVY)
+
+
+SOME = bounded(all_inputs())
+QUICK = [one for number, one in enumerate(SOME) if not is_slow(number, one)]
+INPUTS = [pytest.param(one, id=one.key, marks=[] if one in QUICK else [pytest.mark.slow]) for one in SOME]
 
 
 @pytest.mark.parametrize("one", INPUTS)
@@ -101,3 +109,7 @@ def test_names_of_inputs_are_paths_of_none(tmp_path: Path) -> None:
     for one in all_inputs():
         os.fsencode(one.key).decode()
         assert one.kind in "ABCDEFGHIJK"
+
+
+def test_each_kind_is_in_make_test() -> None:
+    assert {one.kind for one in QUICK} == {*"ABCDEFGHIJK"}

@@ -25,7 +25,7 @@ def make_world(folder: Path, checkout: Path = CHECKOUT) -> World:
         raise RuntimeError(f"{REQUIRE} is set, but no clang here loads a plug-in; install clang-19")
     world = World(folder, Server(checkout), *(found or ()))
     config = (checkout / "config/config.yaml").read_text()
-    for before, after in (("max_memory_gb: 8.0", "max_memory_gb: 1.0"), ("timeout_s: 120.0", "timeout_s: 8.0")):
+    for before, after in (("max_memory_gb: 8.0", "max_memory_gb: 1.0"), ("timeout_s: 120.0", "timeout_s: 5.0")):
         assert before in config, before
         config = config.replace(before, after)
     (folder / "config.yaml").write_text(config)
