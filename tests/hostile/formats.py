@@ -263,7 +263,7 @@ def inputs() -> Iterator[Input]:
             yield Input("K", "tree", f"{how}-{command.split()[1]}", partial(_tree, how=how, command=command))
     logs = ("", "", "", "fifo", "zero", "folder", "full", "loop")
     for number, words in enumerate(drawn(_DRIVER_LINES, 40)):
-        tool = ("cc", "ld", "c++")[number % 3]
+        tool = ("cc", "ld")[number % 2]
         response = _RESPONSES[number % len(_RESPONSES)]
         make = partial(_driver, tool=tool, words=words, response=response, log=logs[number % len(logs)])
         yield Input("K", f"driver-{tool}", str(number), make)
