@@ -330,6 +330,9 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     setenv("ZIG_LOCAL_CACHE_DIR", Place.Path, 1);
     caches::prepare();
   }
+  const char *const Crashes = "CLANG_CRASH_DIAGNOSTICS_DIR"; // where clang says how it was started
+  const bool HasCrashes = getenv(Crashes);
+  setenv(Crashes, Place.Path, 0);
   int Errors[2] = {-1, -1};
   const bool Ready = Signals >= 0 && pipe2(Errors, O_CLOEXEC) == 0 && fcntl(Errors[0], F_SETFL, O_NONBLOCK) == 0;
   const pid_t Process =
@@ -354,6 +357,8 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     setenv("ZIG_LOCAL_CACHE_DIR", Kept, 1);
   else
     unsetenv("ZIG_LOCAL_CACHE_DIR");
+  if (!HasCrashes)
+    unsetenv(Crashes);
   addOutput(Given, Output);
   const char *Wrong = Found.Wrong;
   if (!Wrong && !WIFEXITED(Found.Status))
