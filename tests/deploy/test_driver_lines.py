@@ -63,20 +63,23 @@ TABLE = sorted(command_line.WITH_VALUE | command_line.WITHOUT_CODE)
 VALUES = ["x", "1", "a.c", "h file.h", "-c", "", "-o"]
 
 options = st.one_of(
-    st.sampled_from(LINES).map(lambda line: SPACED.get(line, line.split(" "))),
+    *[st.sampled_from(LINES).map(lambda line: SPACED.get(line, line.split(" ")))] * 3,
     st.builds(lambda word, value: [word, value], st.sampled_from(TABLE), st.sampled_from(VALUES)),
 )
-lines = st.builds(
-    lambda level, mode, inputs, output, more, order: [
-        word for part in order([level, mode, *([one] for one in inputs), output, *more]) for word in part
-    ],
-    st.sampled_from([["-Oz"], ["-Oz"], ["-Oz"], []]),
-    st.sampled_from(MODES),
-    st.lists(st.sampled_from(INPUTS), max_size=3),
-    st.sampled_from(OUTPUTS),
-    st.lists(options, max_size=3),
-    st.randoms(use_true_random=False).map(lambda random: lambda parts: random.sample(parts, len(parts))),
-)
+
+
+@st.composite
+def lines(draw) -> list[str]:
+    """A command line; about every other one works."""
+    mode = draw(st.sampled_from(MODES))
+    inputs = draw(st.lists(st.sampled_from(INPUTS), min_size=1 if mode else 0, max_size=3, unique=True))
+    if not mode and draw(st.booleans()):  # a program
+        inputs = [*inputs[:1], *(name for name in ("a.c", "main.c") if name not in inputs[:1])]
+    output = draw(st.sampled_from(OUTPUTS)) if len(inputs) < 2 or not mode or draw(st.integers(0, 5)) == 0 else []
+    level = draw(st.sampled_from([["-Oz"], ["-Oz"], ["-Oz"], []]))
+    more = draw(st.lists(options, max_size=2))
+    parts = draw(st.permutations([level, mode, *([one] for one in inputs), output, *more]))
+    return [word for part in parts for word in part]
 
 
 def run(folder: Path, command: list[object], line: list[str]) -> tuple[int, str, str, Mapping[str, object]]:
@@ -89,8 +92,10 @@ def run(folder: Path, command: list[object], line: list[str]) -> tuple[int, str,
     (folder / "dangling").symlink_to("out/new")
     (folder / "kept").write_text("old")
     (folder / "kept").chmod(0o640)
-    found = Build(folder).run(*command, *line)
-    said = [text for text in found.stderr.splitlines() if "mlgo cc: warning" not in text]
+    shutil.rmtree(cache := folder.with_name("cache"), ignore_errors=True)  # zig says nothing of what it finds there
+    found = Build(folder).run(*command, *line, ZIG_LOCAL_CACHE_DIR=str(cache))
+    # What a compiler does not use it says once for each of its own steps.
+    said = [text for text in found.stderr.splitlines() if not re.search("mlgo cc: warning|unused-command-line", text)]
     return found.returncode, found.stdout, "\n".join(said), dict(map(state, sorted(folder.rglob("*"))))
 
 
@@ -110,8 +115,9 @@ def check(folder: Path, advised: list[object], plain: list[object], line: list[s
     again = run(folder, plain, line)
     kept = {name for name, content in expected[3].items() if again[3].get(name) == content}
     assert found[0] == expected[0]
-    assert set(found[3]) == set(expected[3])
-    assert {name: found[3][name] for name in kept} == {name: expected[3][name] for name in kept}
+    if set(again[3]) == set(expected[3]):
+        assert set(found[3]) == set(expected[3])
+    assert {name: found[3].get(name) for name in kept} == {name: expected[3][name] for name in kept}
     for place in (1, 2):
         if again[place] == expected[place]:
             assert found[place] == expected[place]
@@ -132,7 +138,7 @@ def fuzz(count: int, seed: object = None):
 @pytest.mark.parametrize("count", [12, pytest.param(400, marks=pytest.mark.slow)])
 def test_command_lines(build, count):
     @fuzz(count)
-    @given(lines)
+    @given(lines())
     def run_all(line):
         check(build.folder / "work", [*ADVISED, "--"], [MLGO, "cc", "--plain", "--"], line)
 
@@ -143,7 +149,7 @@ def test_command_lines(build, count):
 @pytest.mark.skipif(CLANG is None, reason="needs clang-19, to compare with it itself")
 def test_command_lines_of_clang(build):
     @fuzz(400)
-    @given(lines)
+    @given(lines())
     def run_all(line):
         check(build.folder / "work", [*ADVISED, "--compiler", CLANG, "--"], [CLANG], line)
 

@@ -365,7 +365,8 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     Wrong = "the compiler crashed while it was advised";
   else if (!Wrong && WEXITSTATUS(Found.Status) != 0)
     Wrong = "the compiler failed while it was advised";
-  else if (!Wrong && !Asked.IsCommand && holds(Output.data(), Named.data()))
+  else if (!Wrong && !Asked.IsCommand &&
+           (holds(Output.data(), Named.data()) || memmem(Said.data(), Said.size(), Named.data(), Named.size() - 1)))
     Wrong = "what it writes would name a temporary folder";
   else if (!Wrong && Embeds && !embedded::mark(Output.data()))
     Wrong = "its object can carry no bitcode";
