@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlgo.base import artifacts
 from mlgo.base.artifacts import (
     MODULES,
     PROJECT,
@@ -29,6 +30,7 @@ from mlgo.base.artifacts import (
     read_provenance,
     read_table,
     schema_of_trace,
+    table_rows,
     trace_schema,
     write_rows,
     write_table,
@@ -478,3 +480,34 @@ def test_tables_without_the_key_are_refused(tmp_path):
     pq.write_table(pa.table({"name": [1]}), tmp_path / "table.parquet")
     with pytest.raises(ArtifactError, match=r"table\.parquet is not a readable Parquet file \(Array type"):
         read_table(tmp_path / "table.parquet", SCHEMA, ["name"], [("name", "in", ["a"])])
+
+
+@pytest.mark.parametrize("how", [{}, {"use_dictionary": False}, {"row_group_size": 1}])
+def test_a_table_that_unpacks_to_far_more_than_its_file(tmp_path, monkeypatch, how):
+    """One value, 20 times: as a dictionary, as pages of zeros, and as many groups."""
+    monkeypatch.setattr(artifacts, "_MAX_BYTES", 1 << 22)
+    path, zeros = tmp_path / "t.parquet", pa.chunked_array([pa.array([bytes(1 << 18)])] * 20)
+    pq.write_table(pa.table({"b": zeros}), path, compression="zstd", **how)
+    assert path.stat().st_size < 1 << 14
+    for read in (read_table, lambda path: list(table_rows(path, pa.schema([]), ["b"]))):
+        with pytest.raises(ArtifactError, match=r"t\.parquet .*unpacks to more than 4,194,304 bytes"):
+            read(path)
+
+
+def test_many_equal_texts_in_one_list(tmp_path):
+    texts = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200_000, np.int32)), pa.array(["y" * (1 << 16)]))
+    table = pa.table({"l": pa.ListArray.from_arrays(pa.array([0, 200_000], pa.int32()), texts)})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(ArtifactError, match="unpacks to more than"):
+        read_table(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("rows_of_a_group", [1, 7, 1000])
+def test_nested_texts_are_read_as_they_were(tmp_path, rows_of_a_group):
+    rows = [{"l": [str(n), "x"], "s": [{"k": str(n), "m": ["p"] * (n % 3)}] if n % 4 else None} for n in range(50)]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=rows_of_a_group)
+    assert read_table(tmp_path / "t.parquet").equals(table)
+    assert list(table_rows(tmp_path / "t.parquet", table.schema, ["s", "l"])) == [
+        {"s": r["s"], "l": r["l"]} for r in rows
+    ]

@@ -4,10 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
-from mlgo.base.files import hash64, joined, write_atomically
+from mlgo.base import files
+from mlgo.base.files import copy_folder, hash64, is_file, is_folder, joined, open_input, write_atomically
 from mlgo.errors import ArtifactError, PolicyError
 from tests.conftest import REPOSITORY
 
@@ -104,3 +106,48 @@ def test_links_to_links_that_are_too_long_together_lead_nowhere(tmp_path):
     assert (up / "root").is_dir()  # it leads out of the folder
     with pytest.raises(ArtifactError, match="cannot be followed"):
         joined(root, "up/evil")
+
+
+def test_a_copied_folder_has_what_links_lead_to(tmp_path):
+    source, target = tmp_path / "s", tmp_path / "t"
+    (source / "d").mkdir(parents=True)
+    (source / "a.c").write_text("a")
+    (source / "d/up").symlink_to(source)  # a circle
+    (source / "gone").symlink_to("nothing")
+    (source / "loop").symlink_to("loop")
+    (source / "zero").symlink_to("/dev/zero")
+    os.mkfifo(source / "fifo")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/b.c").write_text("b")
+    (source / "other").symlink_to("../other")
+    copy_folder(source, target)
+    assert sorted(path.relative_to(target).as_posix() for path in target.rglob("*")) == [
+        "a.c",
+        "d",
+        "other",
+        "other/b.c",
+    ]
+    assert not (target / "other").is_symlink()
+
+
+def test_links_that_make_very_many_paths(tmp_path):
+    for number in range(20):
+        (tmp_path / f"s/d{number}").mkdir(parents=True)
+        for name in "ab":
+            (tmp_path / f"s/d{number}/{name}").symlink_to(f"../d{number + 1}")
+    with mock.patch.object(files, "_MAX_LINKED", 100), pytest.raises(ArtifactError, match="more than 100 files"):
+        copy_folder(tmp_path / "s", tmp_path / "t")
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "a\0b", "a\ud800", "missing", "d"])
+def test_names_that_no_file_has_are_no_files(tmp_path, name):
+    (tmp_path / "d").mkdir()
+    assert not is_file(tmp_path / name)
+    assert is_folder(tmp_path / name) == (name == "d")
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    (tmp_path / "m").symlink_to("/proc/self/mem")
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        open_input(tmp_path / "m")
+    assert caught.value.filename == str(tmp_path / "m")

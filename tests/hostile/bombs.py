@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from tests.hostile.harness import Input, Place, Request, Tables
+from tests.hostile.harness import Input, Outcome, Place, Request, Tables
 from tests.hostile.options import build_recipe, capture, evaluate, wrapped
 
 _DEEP = 100_000
@@ -64,6 +66,21 @@ def _flat_parquet(place: Place, column: str, count: int) -> Request:
 
     place.project(edit)
     return Request(["mlgo", "corpus", "export", "--project", "p", "-o", place.out / "new", *place.world.config])
+
+
+def _repeated(place: Place, how: dict[str, object]) -> Request:
+    """A table of a few kilobytes in which one value of 64 MB stands 40 times."""
+    place.project(lambda tables: None)
+    path = place.work / "p/project.parquet"
+    row = pq.read_table(path).slice(0, 1)
+    at, field = row.schema.get_field_index("bitcode"), row.schema.field("bitcode")
+    row = row.set_column(at, field, pa.array([bytes(1 << 26)], field.type))
+    pq.write_table(pa.concat_tables([row] * 40), path, compression="zstd", **how)
+    return Request(["mlgo", "corpus", "export", "--project", "p", "-o", place.out / "new", *place.world.config])
+
+
+def _is_refused(place: Place, outcome: Outcome) -> tuple[str, str] | None:
+    return None if outcome.status else ("content", "2.6 GB were unpacked")
 
 
 def _archive(place: Place, name: str, make: Callable[[], bytes]) -> Request:
@@ -236,5 +253,7 @@ def inputs() -> Iterator[Input]:
         yield Input("J", "wrapper", name, partial(_bitcode, data=data))
     for column in ("bitcode", "module", "options", "function_hashes"):
         yield Input("J", "table", column, partial(_flat_parquet, column=column, count=20_000_000))
+    for name, how in {"dictionary": {}, "plain": {"use_dictionary": False}, "groups": {"row_group_size": 1}}.items():
+        yield Input("J", "table-repeated", name, partial(_repeated, how=how), _is_refused)
     yield Input("J", "folder", "deep", partial(_deep_tree, depth=900))
     yield Input("J", "parts", "many", partial(_many_modules, count=30_000))

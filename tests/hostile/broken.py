@@ -118,6 +118,8 @@ _PLAIN = "compile {world}/a.bc --policy never"
 _STARTS: dict[str, tuple[str, dict[str, Any]]] = {
     "stdout-closed": (_PLAIN, {"options": {"close": (1,)}}),
     "stderr-closed": (_PLAIN, {"options": {"close": (2,)}}),
+    "stderr-closed-error": ("compile missing.bc", {"options": {"close": (2,)}}),
+    "temporary-lines": (_PLAIN, {"environment": {"TMPDIR": "/tmp\n"}}),
     "addresses": (_PLAIN, {"options": {"addresses": 3 << 30}}),
     "ascii": ("capture -o {out} --from \udcff", {"options": {"encoding": ("ascii", "strict")}}),
     "latin": ("compile \u20ac.c", {"options": {"encoding": ("latin-1", "strict")}}),
@@ -281,8 +283,29 @@ def _is_quiet(name: str, place: Place, outcome: Outcome) -> tuple[str, str] | No
     return None
 
 
+_NO_NAMES = {"long": "n" * 300, "nul": "a\0b.c", "half": "a\ud800.c", "deep": "d/" * 3000 + "a.c", "file": "a.c/b.c"}
+
+
+def _no_name(place: Place, name: str, key: str) -> Request:
+    """A database with a name that no file has in one entry, and another entry that is well."""
+    well = {"directory": str(place.work), "file": "a.c", "arguments": ["cc", "-c", "a.c", "-o", "a.o"]}
+    words = {"option": ["cc", "-c", "a.c", f"-I{name}"], "output": ["cc", "-c", "a.c", "-o", name]}
+    odd = {**well, "file": name, "arguments": words.get(key, ["cc", "-c", name])}
+    odd["directory"] = f"{place.work}/{name}" if key == "directory" else str(place.work)
+    place.write("compile_commands.json", json.dumps([odd, well]))
+    return capture(place, "compile_commands.json", plugins=False)
+
+
+def _goes_on(place: Place, outcome: Outcome) -> tuple[str, str] | None:
+    """The other entry is captured."""
+    return ("control", outcome.text[-300:]) if outcome.status else None
+
+
 def inputs() -> Iterator[Input]:
     """All inputs of kind K."""
+    for name, text in _NO_NAMES.items():
+        for key in ("file", "output", "directory", "option"):
+            yield Input("K", "no-name", f"{name}-{key}", partial(_no_name, name=text, key=key), _goes_on)
     for number, (name, text) in enumerate(_COMMANDS.items()):
         for place, kind in enumerate(_FILES):
             if (number + place) % 2 == 0 or kind == "fifo":

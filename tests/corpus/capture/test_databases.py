@@ -116,3 +116,10 @@ def test_any_database_is_steps_or_one_error(tmp_path_factory, content):
     except CorpusError:
         return
     assert read_build(found, folder) is not None
+
+
+@pytest.mark.parametrize("name", ["a\0.c", "a\ud800.c"])
+def test_what_no_name_can_hold_is_replaced(tmp_path, name):
+    said = {"directory": f"/b{name}", "file": name, "arguments": ["cc", "-c", name, f"-DX={name}", "-o", f"{name}.o"]}
+    (one,) = steps(tmp_path, [said])
+    assert (one.folder.name, one.source, one.options) == ("ba\ufffd.c", "a\ufffd.c", ("-DX=a\ufffd.c",))
