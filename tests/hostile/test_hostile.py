@@ -12,7 +12,7 @@ from tests.hostile.inputs import all_inputs, bounded
 from tests.hostile.options import capture
 from tests.hostile.world import make_world
 
-PENDING: tuple[str, ...] = ("K-driver-response-1",)
+PENDING: tuple[str, ...] = ()
 """Patterns of inputs that the package does not withstand yet."""
 
 

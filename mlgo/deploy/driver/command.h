@@ -28,6 +28,7 @@ struct Command {
   bool RecordsWords = false;     // so does its object, by an option that a later one may undo
   bool NamesFolders = false;     // what it writes names the folder of zig's cache
   bool HasCode = true;           // it does not end before code is optimized
+  bool IsEndless = false;        // its response files name each other, or are very many
   bool MakesObject = false;      // it ends before linking, with an object
   bool MakesText = false;        // the same with assembly or IR
 };
@@ -68,7 +69,7 @@ inline bool isHeaderLanguage(const char *Language) {
 }
 
 // A command line names no more response files than this, however they name each other; the rest is the compiler's.
-static constexpr int MaxFiles = 256;
+static constexpr int MaxFiles = 256, MaxDepth = 8;
 
 // Words of a response file, which GNU tools quote as a shell does. Returns whether it is a file that can be read: a pipe
 // or a device may not end, and what is read here would be missing to the compiler.
@@ -116,9 +117,9 @@ inline bool readWords(const char *Path, List<char *> &Words) {
 // The words of a command line with those of response files in their place. Returns whether they are few enough.
 inline bool expand(char *const *Words, size_t NumWords, List<const char *> &Found, int &NumFiles, int Depth = 0) {
   for (size_t I = 0; I < NumWords; ++I) {
-    const bool NamesFile = Words[I][0] == '@' && Words[I][1] && Depth < 8;
+    const bool NamesFile = Words[I][0] == '@' && Words[I][1];
     List<char *> Inner; // its words live on: the process is short
-    if (NamesFile && ++NumFiles > MaxFiles) // files that name each other; the compiler refuses them
+    if (NamesFile && (Depth == MaxDepth || ++NumFiles > MaxFiles)) // files that name each other; clang refuses them
       return false;
     if (!NamesFile || !readWords(Words[I] + 1, Inner))
       Found.add(Words[I]);
@@ -230,6 +231,7 @@ inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Command Found;
   int NumFiles = 0;
   Found.HasCode = command::expand(Words, NumWords, Found.Words, NumFiles);
+  Found.IsEndless = !Found.HasCode;
   command::read(IsCxx, Found);
   return Found;
 }

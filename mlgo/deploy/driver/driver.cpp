@@ -592,6 +592,10 @@ int main(int NumWords, char **Words) {
   char *const *Arguments = Words + First;
   const size_t NumArguments = NumWords > First ? NumWords - First : 0;
   const Command Given = readCommand(Arguments, NumArguments, Asked.IsCxx);
+  if (settings::IsZig && Given.IsEndless) { // clang refuses what zig would read without end
+    fprintf(stderr, "mlgo cc: error: response files name each other, or are more than %d\n", command::MaxFiles);
+    return 1;
+  }
   if (Asked.IsCommand)
     return compile(Asked, Given, Arguments, NumArguments);
   for (const char *Word : Given.Words)
