@@ -23,7 +23,10 @@ def copy(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("preset", sorted(path.stem for path in PRESETS.glob("*.yaml")))
+FIRST, *OTHERS = sorted(path.stem for path in PRESETS.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("preset", [FIRST, *(pytest.param(one, marks=pytest.mark.slow) for one in OTHERS)])
 def test_using_a_preset_gives_a_valid_configuration(preset, prints, copy):
     assert prints("config", "use", preset, "--config", copy) == f"{copy} now holds preset {preset}\n"
     assert load_config(copy) == load_config(PATH, PRESETS / f"{preset}.yaml")

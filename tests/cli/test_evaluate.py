@@ -242,7 +242,8 @@ def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refu
     assert "was made for task regalloc-evict, this is an evaluation for inline-size" in message
 
 
-@pytest.mark.parametrize("form", [pytest.param("whole", marks=pytest.mark.slow), "thin"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["whole", "thin"])
 def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
     rows = evaluate("--form", form, "--output", tmp_path / form)["shipped"]
     assert {row["failure"] for row in rows} == {""}

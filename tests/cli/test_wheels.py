@@ -161,10 +161,15 @@ def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
     ("changes", "message"),
     [
         ({"thing.c": "#error it is broken"}, "cannot be built as a wheel: .*thing.c:1:2: error: it is broken"),
-        ({"backend.py": BACKEND.replace("thing.c", "gone.c")}, "cannot be built as a wheel: .*error: "),
-        (
+        pytest.param(
+            {"backend.py": BACKEND.replace("thing.c", "gone.c")},
+            "cannot be built as a wheel: .*error: ",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             {"backend.py": BACKEND.replace('wheel.write(folder + "/new.so", "thing" + suffix)', "pass")},
             "holds no linked file",
+            marks=pytest.mark.slow,
         ),
     ],
 )

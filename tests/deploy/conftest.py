@@ -67,6 +67,8 @@ class Build:
         log = self.folder / "log"
         log.unlink(missing_ok=True)
         options = [*options, *(["--languages", languages] if languages else [])]
+        if not any(str(word).startswith("-O") or word in ("-c", "-S", "-E") for word in arguments):
+            arguments = ("-O2", *arguments)  # without it zig builds a library for debugging first, in half a minute
         return self.run(MLGO, tool, "--log", log, *options, "--", *arguments, **environment)
 
     @property

@@ -154,7 +154,7 @@ def test_other_languages_are_refused_with_and_without_a_driver(build, monkeypatc
         assert (run.returncode, "fortran" in run.stderr) == (2, True)
 
 
-@pytest.mark.parametrize("name", ["regalloc-evict", "regalloc-priority"])
+@pytest.mark.parametrize("name", ["regalloc-evict", pytest.param("regalloc-priority", marks=pytest.mark.slow)])
 def test_register_allocation_is_advised_too(build, name):
     policy, *_ = CASES[name]
     save_policy(policy, build.folder / "policy")
@@ -173,6 +173,7 @@ def test_every_level_if_asked(build):
     assert build.log[0]["questions"] == 2
 
 
+@pytest.mark.slow
 def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     policy = shutil.copytree(default_policy(), build.folder / "policy")
     arguments = ["-Oz", "-c", "calls.c"]
@@ -300,7 +301,9 @@ def test_many_compiles_at_once_leave_nothing(build):
     assert [(line["outcome"], line["questions"]) for line in build.log] == [("advised", 2)] * 1000
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGTERM, signal.SIGINT))]
+)
 def test_killing_make_leaves_nothing(build, number):
     """SIGKILL reaches make alone: what it has started ends by itself, and cleans up."""
     long = "".join(f"static int f{n}(int x) {{ return x * {n} + f{n - 1}(x); }}\n" for n in range(1, 3000))

@@ -26,18 +26,36 @@ def run(command):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("echo '{\"odd\":1}' >$base.out; sleep 60", "what LLVM 17 to 22 do not send"),
+        pytest.param(
+            "echo '{\"odd\":1}' >$base.out; sleep 60", "what LLVM 17 to 22 do not send", marks=pytest.mark.slow
+        ),
         ("echo nonsense >$base.out; sleep 60", "what LLVM 17 to 22 do not send"),
         ('echo \'{"features":[{"name":"x"}]}\' >$base.out; sleep 60', "names its features in a way"),
-        ("echo '{\"observation\":0}' >$base.out; sleep 60", "before it named its features"),
-        ("head -c 3000000 /dev/zero >$base.out; sleep 60", "a line without an end"),
-        ("header | sed 's/callsite_height/other/' >$base.out; sleep 60", "lacks a feature"),
-        ('header | sed \'s/"shape":\\[1\\]/"shape":[2]/\' >$base.out; sleep 60', "another size"),
-        ("header | sed 's/inlining_decision/other/' >$base.out; sleep 60", "another kind of answer"),
-        ("{ header; question | sed '$ s/$/x/'; } >$base.out; sleep 60", "longer than it said"),
-        ("{ header; question; } >$base.out; exit 3", "failed while it was advised"),
+        pytest.param(
+            "echo '{\"observation\":0}' >$base.out; sleep 60", "before it named its features", marks=pytest.mark.slow
+        ),
+        pytest.param("head -c 3000000 /dev/zero >$base.out; sleep 60", "a line without an end", marks=pytest.mark.slow),
+        pytest.param(
+            "header | sed 's/callsite_height/other/' >$base.out; sleep 60", "lacks a feature", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            'header | sed \'s/"shape":\\[1\\]/"shape":[2]/\' >$base.out; sleep 60',
+            "another size",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "header | sed 's/inlining_decision/other/' >$base.out; sleep 60",
+            "another kind of answer",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "{ header; question | sed '$ s/$/x/'; } >$base.out; sleep 60", "longer than it said", marks=pytest.mark.slow
+        ),
+        pytest.param("{ header; question; } >$base.out; exit 3", "failed while it was advised", marks=pytest.mark.slow),
         ("{ header; question; } >$base.out; kill -SEGV $$", "crashed while it was advised"),
-        ("echo '-mllvm is not supported' >&2; exit 1", "failed while it was advised"),
+        pytest.param(
+            "echo '-mllvm is not supported' >&2; exit 1", "failed while it was advised", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_compiler_that_breaks_the_rules(faulty, text, reason):
@@ -92,7 +110,9 @@ def test_answers_come_in_pieces_and_after_a_second_header(faulty):
     assert (found.returncode, found.stdout.split(), found.stderr) == (0, ["8", "16"], "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGHUP))]
+)
 def test_a_signal_ends_driver_and_compiler(faulty, number):
     driver = faulty("header >$base.out; sleep 61.25")
     heeded = ["env", "--default-signal", *driver]  # the tests may ignore some
