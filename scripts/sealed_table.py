@@ -21,7 +21,7 @@ from mlgo.base.config import load_config
 from mlgo.base.scratch import shared_folder
 from mlgo.base.sealed import SEALED, SealedProject, load_sealed
 from mlgo.cli.program import run_program
-from mlgo.corpus.families import BINDINGS
+from mlgo.corpus.functions import BINDINGS
 from mlgo.corpus.recipe import load_recipe
 from mlgo.corpus.seen import EXACT, KINDS, NEAR, SeenBodies, project_bodies, shares
 from mlgo.corpus.store import PROGRAMS_NAME, Module, table_of, unpack_project

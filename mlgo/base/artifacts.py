@@ -214,7 +214,7 @@ MODULES = _schema(
 BODIES = _schema(
     *_MODULE_KEY,
     _field("function", pa.string(), "symbol of the function"),
-    _field("family", pa.string(), "own, standard or bindings, see mlgo/corpus/families.py"),
+    _field("family", pa.string(), "own, standard or bindings, see mlgo/corpus/functions.py"),
     _field("body", pa.uint64(), "exact hash of its body, see mlgo/corpus/functions.py"),
     _field("instructions", pa.int32(), "length of its body", "instructions"),
     _field("sketch", pa.binary(), "MinHash of its body; null for short ones and other families", nullable=True),

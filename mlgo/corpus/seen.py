@@ -15,8 +15,17 @@ from mlgo.base.artifacts import BODIES, SEEN, Row, provenance, read_table, write
 from mlgo.base.files import content_hash
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
-from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
-from mlgo.corpus.functions import LEAST_INSTRUCTIONS, SKETCH, Function, Reader, sketches
+from mlgo.corpus.functions import (
+    BINDINGS,
+    LEAST_INSTRUCTIONS,
+    OWN,
+    SKETCH,
+    STANDARD,
+    Function,
+    Reader,
+    family_of,
+    sketches,
+)
 from mlgo.corpus.store import Module
 from mlgo.errors import ArtifactError
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mlgo.corpus.families import BINDINGS, OWN, STANDARD, family_of
+from mlgo.corpus.functions import BINDINGS, OWN, STANDARD, family_of
 
 
 @pytest.mark.parametrize(
