@@ -26,66 +26,70 @@ _START_BYTES, _RELOCATABLE = 18, b"\1\0"
 
 @dataclass(frozen=True)
 class LinkInput:
-    """A file that is linked.
-
-    Attributes:
-        path: of the file.
-        is_archive: whether its objects are members of an archive.
-        objects: content of objects and bitcode; none of a shared object.
-    """
+    """A file that is linked: what it is, without its content, which may be large."""
 
     path: Path
-    is_archive: bool
-    objects: Sequence[bytes]
+    is_archive: bool  # its objects are members of an archive
+    has_bitcode: bool  # there is bitcode to merge
+    carries: bool  # objects carry it
+    is_changed: bool  # bitcode of an object does not count, as the object was changed
 
     @classmethod
     def read(cls, path: Path) -> "LinkInput | None":
         """Read a file; None for what is no file."""
         try:
-            with open_input(path) as file:
-                start = file.read(_START_BYTES)
-                is_archive = start.startswith((archives.MAGIC, archives.THIN_MAGIC))
-                is_read = is_archive or is_bitcode(start) or (start.startswith(ELF) and start.endswith(_RELOCATABLE))
-                data = start + file.read() if is_read else b""
+            is_archive, objects = _content(path)
         except OSError:
             return None
-        if not is_archive:
-            return cls(path, False, [data] if is_read else [])
-        try:
-            return cls(path, True, [_member(path, data, one) for one in archives.read_members(path, thin=True)])
-        except (CorpusError, OSError):  # the linker says so
-            return cls(path, True, [])
-
-    @property
-    def has_bitcode(self) -> bool:
-        """Whether there is bitcode to merge."""
-        return any(is_bitcode(one) or embedded_bitcode(one) for one in self.objects)
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether bitcode of an object does not count, as the object was changed."""
-        return any(_section(one) and not embedded_bitcode(one) for one in self.objects)
+        carried = [embedded_bitcode(one) for one in objects]
+        pairs = list(zip(objects, carried, strict=True))
+        has_bitcode = any(bitcode or is_bitcode(one) for one, bitcode in pairs)
+        is_changed = any(not bitcode and _section(one) for one, bitcode in pairs)
+        return cls(path, is_archive, has_bitcode, any(carried), is_changed)
 
     def words(self, folder: Path) -> list[str]:
         """Bitcode and other objects, written to ``folder``, as words of a linker."""
         place = folder / f"{len(list(folder.iterdir()))}-{self.path.name}"
         place.mkdir()
-        files = [place / str(number) for number in range(len(self.objects))]
-        for file, data in zip(files, self.objects, strict=True):
+        _, objects = _content(self.path)
+        files = [place / str(number) for number in range(len(objects))]
+        for file, data in zip(files, objects, strict=True):
             file.write_bytes(embedded_bitcode(data) or data)
         return ["--start-lib", *map(str, files), "--end-lib"] if self.is_archive else [str(files[0])]
 
 
-def with_embedded(words: Sequence[str], folder: Path) -> list[str]:
-    """Words of a linker, with bitcode, written to ``folder``, in place of files and libraries that carry it."""
+def _content(path: Path) -> tuple[bool, list[bytes]]:
+    """Whether a file is an archive, and its objects and bitcode; none of a shared object."""
+    with open_input(path) as file:
+        start = file.read(_START_BYTES)
+        is_archive = start.startswith((archives.MAGIC, archives.THIN_MAGIC))
+        is_read = is_archive or is_bitcode(start) or (start.startswith(ELF) and start.endswith(_RELOCATABLE))
+        data = start + file.read() if is_read else b""
+    if not is_archive:
+        return False, [data] if is_read else []
+    try:
+        return True, [_member(path, data, one) for one in archives.read_members(path, thin=True)]
+    except (CorpusError, OSError):  # the linker says so
+        return True, []
+
+
+def with_embedded(words: Sequence[str], inputs: Sequence[LinkInput], folder: Path) -> list[str]:
+    """Words of a linker, with bitcode, written to ``folder``, in place of files and libraries that carry it.
+
+    Args:
+        inputs: files among the words that are known already.
+    """
+    known = {str(file.path): file for file in inputs}
     folders = [word.removeprefix("-L") or after for word, after in pairwise([*words, ""]) if word.startswith("-L")]
     suffixes = (".a",) if "-static" in words else (".so", ".a")
     found = []
     for word in words:
         names = [f"lib{word[2:]}{suffix}" for suffix in suffixes] if word.startswith("-l") else []
         libraries = (path for place in folders for name in names if (path := Path(place, name)).is_file())
-        file = None if word.startswith("-") and not names else LinkInput.read(next(libraries, Path(word)))
-        found += file.words(folder) if file and any(map(embedded_bitcode, file.objects)) else [word]
+        file = known.get(word)
+        if file is None and (names or not word.startswith("-")):
+            file = LinkInput.read(next(libraries, Path(word)))
+        found += file.words(folder) if file and file.carries else [word]
     return found
 
 

@@ -5,11 +5,11 @@ Links here make files in a temporary folder. Reports are about the one that is k
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mlgo.base.files import read_input, write_bytes
-from mlgo.host.command_line import by_option
+from mlgo.host.command_line import by_part
 
 _REPORT = re.compile(r"-{1,2}(Map|dependency-file)(?:=(.*))?")
 
@@ -18,7 +18,7 @@ def without_reports(options: Sequence[str]) -> tuple[list[str], dict[str, Path]]
     """A compiler's options without those for reports, and the files of these by ``Map`` and ``dependency-file``."""
     rest: list[str] = []
     files: dict[str, Path] = {}
-    words_of = _by_part(options)
+    words_of = by_part(options)
     for words in words_of:
         found = _REPORT.fullmatch(words[-1]) if words[0] == "-Xlinker" else None
         if found is None:
@@ -26,14 +26,6 @@ def without_reports(options: Sequence[str]) -> tuple[list[str], dict[str, Path]]
         else:
             files[found[1]] = Path(found[2] or next(words_of, [""])[-1])
     return rest, files
-
-
-def _by_part(options: Sequence[str]) -> Iterator[list[str]]:
-    for words in by_option(options):
-        if words[0].startswith("-Wl,"):
-            yield from (["-Xlinker", part] for part in words[0].split(",")[1:])
-        else:
-            yield words
 
 
 def report_options(names: Iterable[str], output: Path) -> list[str]:

@@ -22,7 +22,7 @@ from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.deploy.link_reports import report_options, without_reports, write_reports
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
-from mlgo.host.command_line import by_option, for_zig
+from mlgo.host.command_line import by_option, by_part, for_zig
 from mlgo.host.linker import await_linker, section_sizes
 from mlgo.host.module_file import with_options
 from mlgo.host.process import Child, without_folders
@@ -51,25 +51,25 @@ class NothingToMerge(LinkError):
 class LinkCommand:
     """A link that the user asks for."""
 
-    inputs: tuple[Path, ...]  # files in their order
+    files: tuple[LinkInput, ...]  # in their order
     options: tuple[str, ...]  # all else, without the output
     output: Path  # the file to make
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> "LinkCommand":
         """Sort the arguments of a compiler that links; response files (``@FILE``) are opened."""
-        inputs, options, output = [], [], "a.out"
+        files, options, output = [], [], "a.out"
         for words in by_option(_opened(arguments)):
             word = words[0]
             if word in ("-o", "--output"):
                 output = words[1] if len(words) > 1 else output
             elif found := re.fullmatch(r"--output=(.+)|-o(?!bj)(.+)", word):
                 output = found[1] or found[2]
-            elif not word.startswith("-") and LinkInput.read(Path(word)):
-                inputs.append(Path(word))
+            elif not word.startswith("-") and (file := LinkInput.read(Path(word))):
+                files.append(file)
             else:
                 options += words
-        return cls(tuple(inputs), tuple(options), Path(output))
+        return cls(tuple(files), tuple(options), Path(output))
 
     def check(self) -> None:
         """Refuse what cannot be linked here.
@@ -77,7 +77,7 @@ class LinkCommand:
         Raises:
             LinkError: an option depends on its place among the files, or shows them, or the output has no folder.
         """
-        if not any(file.has_bitcode for file in self._files):
+        if not any(file.has_bitcode for file in self.files):
             raise NothingToMerge("there is no bitcode among the inputs; compile with mlgo cc --whole or --thin")
         for word in self.options:
             for option in word.removeprefix("-Wl,").split(","):
@@ -91,13 +91,14 @@ class LinkCommand:
             raise LinkError(f"there is no folder for {self.output}")
 
     @property
-    def _files(self) -> list[LinkInput]:
-        return [file for path in self.inputs if (file := LinkInput.read(path))]
+    def inputs(self) -> tuple[Path, ...]:
+        """Where the files are."""
+        return tuple(file.path for file in self.files)
 
     @property
     def changed(self) -> list[str]:
         """Names of inputs whose bitcode does not count any more, see `LinkInput`."""
-        return [str(file.path) for file in self._files if file.is_changed]
+        return [str(file.path) for file in self.files if file.is_changed]
 
     @property
     def target(self) -> tuple[str, ...]:
@@ -223,8 +224,7 @@ class _LinkSteps:
 
     def _with_object(self, compiled: Path) -> Path:
         """Link with an object in place of all bitcode."""
-        files = map(LinkInput.read, self._wanted.inputs)
-        rest = [file.path for file in files if file and (file.is_archive or not file.has_bitcode)]
+        rest = [file.path for file in self._wanted.files if file.is_archive or not file.has_bitcode]
         return self._lld(compiled.stem, [compiled, *rest])
 
     def _lld(
@@ -244,7 +244,7 @@ class _LinkSteps:
         words = [*self._before, *options, *map(str, inputs), *self._after, *report_options(self.reports, output)]
         words[words.index(self._output)] = str(output)
         if embedded:
-            words = with_embedded(words, self._folder)
+            words = with_embedded(words, self._wanted.files, self._folder)
         await_linker(Child([*start, str(find_linker()), "ld.lld", *words]), self._timeout_s)
         return output
 
@@ -259,10 +259,8 @@ class _LinkSteps:
 def _apart(options: Sequence[str]) -> tuple[list[str], list[str]]:
     """Options of a compiler that links, and those among them that are its linker's."""
     own, of_linker = list[str](), list[str]()
-    for words in by_option(options):
-        if words[0].startswith("-Wl,"):
-            of_linker += words[0].split(",")[1:]
-        elif words[0] in ("-Xlinker", "-z"):
+    for words in by_part(options):
+        if words[0] in ("-Xlinker", "-z"):
             of_linker += words if words[0] == "-z" else words[1:]
         else:
             own += words

@@ -265,6 +265,15 @@ def by_option(command: Iterable[str]) -> Iterator[list[str]]:
         yield [word] if value is None else [word, value]
 
 
+def by_part(command: Iterable[str]) -> Iterator[list[str]]:
+    """As `by_option`; each part of ``-Wl,`` stands behind a word ``-Xlinker`` of its own."""
+    for some in by_option(command):
+        if some[0].startswith("-Wl,"):
+            yield from (["-Xlinker", part] for part in some[0].split(",")[1:])
+        else:
+            yield some
+
+
 def linker_takes_value(word: str) -> bool:
     """Whether the word behind an option of a linker is its value."""
     return word.startswith("-") and word.lstrip("-") in LINKER_WITH_VALUE
