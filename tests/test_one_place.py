@@ -49,7 +49,7 @@ def users(pattern: str) -> Counter[str]:
         ),
         (r"\brmtree\(", DELETIONS),
         (
-            r"\bpickle\.loads?\(|\byaml\.(?:unsafe_|full_)?load\(|\bextractall\(|\beval\(|\btempfile\.mktemp\(",
+            r"\bpickle\.loads?\(|\byaml\.(?:unsafe_|full_)?load\(|\.extract(?:all)?\(|\beval\(|\btempfile\.mktemp\(",
             UNPICKLING,
         ),
         (r"allow_pickle=True|shell=True", {}),

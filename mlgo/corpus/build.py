@@ -140,8 +140,17 @@ def fetch_sources(recipe: Recipe, cache_dir: Path) -> Path:
 
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack a source distribution and return the single folder in it."""
+    unpack_all(archive, folder)
+    folders = [entry for entry in folder.iterdir() if entry.is_dir()]
+    if len(folders) != 1:
+        raise CorpusError(f"{archive.name} holds {len(folders)} folders at its top, expected one")
+    return folders[0]
+
+
+def unpack_all(archive: Path, folder: Path) -> None:
+    """Unpack a source distribution or a wheel; `CorpusError` where it is damaged, or more than may be unpacked."""
     try:
-        if archive.name.endswith(".zip"):
+        if archive.name.endswith((".zip", ".whl")):
             with open_input(archive) as file, zipfile.ZipFile(file) as zipped:
                 zipped.extractall(folder, list(bounded(zipped.infolist())))
         else:
@@ -158,10 +167,6 @@ def unpack(archive: Path, folder: Path) -> Path:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise  # not the archive's fault
         raise CorpusError(f"{archive.name} cannot be unpacked ({error}); delete it and run again") from error
-    folders = [entry for entry in folder.iterdir() if entry.is_dir()]
-    if len(folders) != 1:
-        raise CorpusError(f"{archive.name} holds {len(folders)} folders at its top, expected one")
-    return folders[0]
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:

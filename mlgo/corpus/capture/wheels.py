@@ -11,7 +11,6 @@ import shlex
 import sys
 import sysconfig
 import tomllib
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -21,7 +20,7 @@ from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
-from mlgo.corpus.build import unpack
+from mlgo.corpus.build import unpack, unpack_all
 from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tools
 from mlgo.corpus.capture.objects import object_rows
@@ -87,9 +86,7 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
         raise CorpusError(f"{source.name} cannot be built as a wheel: {reason}; all it said is in {log}")
     source, folder = source.absolute(), folder.absolute()
     wheel_file, content = sorted((folder / "wheel").glob("*.whl"))[0], folder / "unpacked"
-    with zipfile.ZipFile(wheel_file) as zipped:
-        for name in zipped.namelist():
-            zipped.extract(name, content)
+    unpack_all(wheel_file, content)
     temporary = (content, *temporary_folders(source, folder))
     return _installed(recorded_build(folder, source, temporary, [content]), wheel_file, folder)
 

@@ -373,7 +373,8 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   if (Wrong)
     return again(Asked, Given, Arguments, NumArguments, "failed", Wrong, Start);
   writeAll(2, Said.data(), Said.size());
-  log(Asked, Given, Embeds ? "plain" : "advised", Embeds ? "the policy is asked when it is linked" : "", Talk.NumQuestions, Talk.NumChanges, now() - Start);
+  log(Asked, Given, Embeds ? "plain" : "advised", Embeds ? "the policy is asked when it is linked" : "",
+      Talk.NumQuestions, Talk.NumChanges, now() - Start);
   return 0;
 }
 
