@@ -124,6 +124,8 @@ def _plain(leaf: AnyLeaf) -> Any:
 
 
 def _leaf(record: Any) -> ModuleLeaf:
+    if not isinstance(record, dict):
+        raise ValueError(f"a leaf of a module that is no mapping: {str(record)[:200]}")
     leaf = ModuleLeaf({name: record.pop(name) for name in SIZES}, record.pop("object_sha256"), record.pop("truncated"))
     are_sizes = all(_is_size(MEASURES[name], size) for name, size in leaf.scores.items())
     if record or not are_sizes or type(leaf.object_sha256) is not str or type(leaf.truncated) is not bool:

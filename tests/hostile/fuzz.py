@@ -15,6 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from tqdm import tqdm
+
 from tests.hostile.harness import FAULTS, Input, Outcome, World
 from tests.hostile.inputs import all_inputs, bounded
 from tests.hostile.world import make_world
@@ -46,7 +48,8 @@ def main() -> int:
                 worlds.put(world)
 
         with ThreadPoolExecutor(args.jobs) as pool:
-            for one, (found, outcome) in zip(chosen, pool.map(run, chosen), strict=True):
+            answers = tqdm(pool.map(run, chosen), "inputs", len(chosen), disable=None)
+            for one, (found, outcome) in zip(chosen, answers, strict=True):
                 if outcome is None:
                     skipped += 1
                     continue

@@ -57,7 +57,9 @@ def two_nodes(cluster, nodes):
     return nodes
 
 
-def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
+def test_a_pool_of_actors_is_a_pool(cluster, nodes):
+    """The whole in one pool, since each start of an actor costs as much as hundreds of compiles."""
+    nodes.append(cluster.add_node(num_cpus=2))
     taken = 0
 
     def jobs():
@@ -66,18 +68,20 @@ def test_a_pool_of_actors_is_a_pool(cluster, two_nodes, tmp_path):
             taken += 1
             yield i
 
-    with open_pool(workers_on(cluster), 1, make_square) as pool:
+    with open_pool(workers_on(cluster), 1, make_misbehaving) as pool:
         assert pool.num_workers == 2  # as many as the cluster has CPUs
-        for _ in range(2):
-            assert dict(pool.map(range(50))) == {i: i * i for i in range(50)}
         for done, (i, result) in enumerate(pool.map(jobs(), lookahead=10), 1):
             assert result == i * i
             assert taken <= done + 10 + 2 * 2 * 10 + 1  # no more are on their way than workers can hold
         assert done == 500
-    with open_pool(workers_on(cluster, num_workers=1), 1, make_misbehaving) as pool:
         with pytest.raises(LookupError, match="from the handler"):
             list(pool.map([1, "raise"]))
-        assert dict(pool.map([2])) == {0: 4}
+        assert dict(pool.map(range(50))) == {i: i * i for i in range(50)}
+
+
+@pytest.mark.slow
+def test_actors_that_die_are_replaced(cluster, two_nodes, tmp_path):
+    with open_pool(workers_on(cluster, num_workers=1), 1, make_misbehaving) as pool:
         lost = dict(pool.map([2, "exit"]))[1]  # and two retries
         assert lost.attempts == 3
         assert "actor" in str(lost).lower()
