@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -288,10 +289,10 @@ def sign_test(changes: np.ndarray) -> float | None:
     The probability that fair coins, one per project that is not a tie, fall at least as unevenly as these changes did
     (Dixon and Mood 1946). It knows nothing of how much the scores differ.
     """
-    from scipy.stats import binomtest  # here, since it is half of the time that `mlgo --help` would take
-
     smaller, _, larger = _tally(changes)
-    return float(binomtest(smaller, smaller + larger).pvalue) if smaller + larger else None
+    num = smaller + larger
+    as_few = sum(math.comb(num, count) for count in range(min(smaller, larger) + 1))
+    return min(1.0, 2 * as_few / 2**num) if num else None
 
 
 def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
@@ -330,12 +331,32 @@ def interval(
     2.5 %, with the quantile t of Student's distribution of n - 1 degrees of freedom (Hesterberg, "What Teachers Should
     Know About the Bootstrap", The American Statistician 69, 2015). With `bca_shift` it is the BCa interval.
     """
-    from scipy.special import ndtr, stdtrit
-
-    quantile = math.sqrt(num_projects / (num_projects - 1)) * stdtrit(num_projects - 1, 0.5 + confidence / 2.0)
+    quantile = math.sqrt(num_projects / (num_projects - 1)) * student_quantile(num_projects - 1, confidence)
     lower, upper = (bias + end / (1.0 - acceleration * end) for end in (bias - quantile, bias + quantile))
-    low, high = np.percentile(drawn, [100.0 * ndtr(lower), 100.0 - 100.0 * ndtr(-upper)], axis=-1)
+    below, above = (50.0 * math.erfc(-end / math.sqrt(2.0)) for end in (lower, -upper))  # normal tails, in percent
+    low, high = np.percentile(drawn, [below, 100.0 - above], axis=-1)
     return low, high
+
+
+def student_quantile(degrees: int, confidence: float) -> float:
+    """The t between whose negative and itself a variable of Student's distribution lies with this probability.
+
+    That probability is a finite sum in ``theta = atan(t / sqrt(degrees))`` (Abramowitz and Stegun, "Handbook of
+    Mathematical Functions", 26.7.3 and 26.7.4), which grows with theta; so theta is found by bisection.
+    """
+    odd = degrees % 2
+    ratios = np.arange(1 + odd, degrees - 2, 2.0)
+    factors = np.cumprod(np.concatenate([np.ones(min(1, degrees - odd)), ratios / (ratios + 1.0)]))
+    powers = odd + 2.0 * np.arange(len(factors))
+
+    def probability(theta: float) -> float:
+        found = math.sin(theta) * float(factors @ math.cos(theta) ** powers)
+        return (theta + found) / (math.pi / 2.0) if odd else found
+
+    low, high = 0.0, math.pi / 2.0
+    while low < (middle := (low + high) / 2.0) < high:
+        low, high = (middle, high) if probability(middle) < confidence else (low, middle)
+    return math.sqrt(degrees) * math.tan(high)
 
 
 def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
@@ -345,13 +366,11 @@ def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[fl
         drawn: float64 [num_resamples], gains of resamples.
         left_out: float64 [num_projects], the gain without each project.
     """
-    from scipy.special import ndtri
-
     influence = left_out.mean() - left_out
     spread = float((influence**2).sum()) ** 1.5
     below = (np.mean(drawn < point) + np.mean(drawn <= point)) / 2.0
-    bias = ndtri(np.clip(below, 0.5 / len(drawn), 1.0 - 0.5 / len(drawn)))
-    return float(bias), float((influence**3).sum()) / (6.0 * spread) if spread else 0.0
+    bias = NormalDist().inv_cdf(np.clip(below, 0.5 / len(drawn), 1.0 - 0.5 / len(drawn)))
+    return bias, float((influence**3).sum()) / (6.0 * spread) if spread else 0.0
 
 
 def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:

@@ -186,14 +186,13 @@ def partition_modules(
 
 def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
     """Number of names that two modules share, int64 [num_modules, num_modules], 0 on the diagonal."""
-    import scipy.sparse as sp  # here, since it loads slowly and few commands merge
-
-    numbers: dict[bytes, int] = {}
-    columns = [[numbers.setdefault(name, len(numbers)) for name in sorted(of)] for of in names]
-    rows = np.repeat(np.arange(len(names)), [len(of) for of in columns])
-    flat = np.array([number for of in columns for number in of], np.int64)
-    mentions = sp.csr_array((np.ones(len(flat), np.int64), (rows, flat)), (len(names), max(1, len(numbers))))
-    shared: np.ndarray = (mentions @ mentions.T).toarray()
+    modules: dict[bytes, list[int]] = {}
+    for module, mentioned in enumerate(names):
+        for name in mentioned:
+            modules.setdefault(name, []).append(module)
+    shared = np.zeros((len(names), len(names)), np.int64)
+    for these in modules.values():
+        shared[np.ix_(these, these)] += 1
     np.fill_diagonal(shared, 0)
     return shared
 

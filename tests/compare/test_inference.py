@@ -22,6 +22,7 @@ from mlgo.compare.inference import (
     interval,
     sign_flip_test,
     sign_test,
+    student_quantile,
 )
 
 SIZES = st.lists(
@@ -187,10 +188,17 @@ def test_tails_of_the_expanded_percentile_interval():
     drawn = np.arange(1_000_001.0)
     low, high = interval(drawn, 0.95, 6)
     assert (low / 1e6, high / 1e6) == (pytest.approx(0.002432, abs=2e-6), pytest.approx(1 - 0.002432, abs=2e-6))
-    assert interval(drawn, 0.95, 10**6)[0] / 1e6 == pytest.approx(0.025, abs=1e-5)
+    assert interval(drawn, 0.95, 10**5)[0] / 1e6 == pytest.approx(0.025, abs=1e-5)
     for num in (6, 10, 24):
         tail = stats.norm.cdf(-math.sqrt(num / (num - 1)) * stats.t.ppf(0.975, num - 1))
         assert interval(drawn, 0.95, num)[0] / 1e6 == pytest.approx(tail, abs=1e-6)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 27, 28, 10_000])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_quantiles_of_students_distribution_are_those_of_scipy(degrees, confidence):
+    expected = stats.t.ppf(0.5 + confidence / 2.0, degrees)
+    assert student_quantile(degrees, confidence) == pytest.approx(expected, rel=1e-10)
 
 
 def test_against_the_bootstrap_of_scipy():
