@@ -178,7 +178,7 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     policy = shutil.copytree(default_policy(), build.folder / "policy")
     arguments = ["-Oz", "-c", "calls.c"]
     assert build.cc(*arguments, options=["--policy", policy]).returncode == 0
-    driver = cache / "drivers" / f"folder{policy.resolve()}" / "@" / "driver"
+    driver = cache / "drivers" / f"folder{MLGO.parent}/@{policy.resolve()}" / "@" / "driver"
     first = driver.read_bytes()
     build.constant_policy("policy", -1.0)
     assert build.cc(*arguments, options=["--policy", "policy"]).returncode == 0
@@ -193,7 +193,7 @@ def test_a_policy_of_the_same_size_and_times_has_a_driver_of_its_own(build, cach
     arguments, options = ["-Oz", "-c", "calls.c"], {"options": ["--policy", policy]}
     assert build.cc(*arguments, **options).returncode == 0
     assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 2)
-    driver = cache / "drivers" / f"folder{policy.resolve()}" / "@" / "driver"
+    driver = cache / "drivers" / f"folder{MLGO.parent}/@{policy.resolve()}" / "@" / "driver"
     os.utime(driver, (later := time.time() + 3600, later))  # the clock was wrong
     for name in ("policy.json", "weights.npy"):
         state = (policy / name).stat()
@@ -266,9 +266,9 @@ def test_words_that_cannot_be_understood_are_named(build, words, status, message
     ("options", "place"),
     [
         ([], "default{bin}/@"),
-        (["--policy", "a policy"], "folder{here}/a policy/@"),
-        (["--policy=../work/a policy"], "folder{here}/a policy/@"),
-        (["--policy", "tree8-s0"], "installed/tree8-s0/@"),
+        (["--policy", "a policy"], "folder{bin}/@{here}/a policy/@"),
+        (["--policy=../work/a policy"], "folder{bin}/@{here}/a policy/@"),
+        (["--policy", "tree8-s0"], "installed{bin}/@/tree8-s0/@"),
         (["--compiler", "./clang"], "default{bin}/@{here}/clang"),
         (["--compiler=no-clang"], "default{bin}/@none"),
         (["--", "--policy", "of the compiler"], "default{bin}/@"),
