@@ -23,7 +23,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep policies sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep dist policies sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -108,6 +108,9 @@ generalisation: setup  ## train and test across languages and compilers, write d
 sweep: setup  ## train under settings that vary, print what each point gains; PRESET names the sweep, else six step sizes
 	$(SNAKEMAKE) $(if $(PRESET),,--configfile config/presets/sweep.yaml) -- sweep
 	@$(RUN) mlgo report sweep
+
+dist: setup  ## build the source distribution and the wheel of this package in dist/, the same bytes each time
+	$(RUN) python scripts/build_dist.py -o dist
 
 policies: setup  ## build the package mlgo-policies in dist/, from data/released
 	$(RUN) mlgo publish data/released --wheel -o dist --force
