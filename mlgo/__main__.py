@@ -1,5 +1,16 @@
 """``python -m mlgo`` is the `mlgo` command."""
 
+import os
+import sys
+from contextlib import suppress
+
+from mlgo import __version__
+
+if sys.argv[1:] == ["--version"]:  # at once: what asks for it may ask often
+    with suppress(OSError):  # else the program says what is wrong with the output
+        os.write(1, f"mlgo {__version__}\n".encode())
+        sys.exit()
+
 from mlgo.cli.main import main
 
 main()

@@ -20,7 +20,7 @@ class ArtifactError(MlgoError):
 
 
 class PackageError(MlgoError):
-    """A file of the package index cannot be had, or is not the one that is pinned."""
+    """A package is not installed or too old, or a file of the package index cannot be had or is not the pinned one."""
 
 
 class CorpusError(MlgoError):

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from importlib import metadata
 from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,23 @@ def sample(front_end: FrontEnd, tmp_path_factory: pytest.TempPathFactory) -> Cal
         return output
 
     return compile_sample
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a package seem to be missing, or to be there in some version."""
+
+    def go(name: str, found: str = "") -> None:
+        version = metadata.version
+
+        def answer(asked: str) -> str:
+            if asked == name and not found:
+                raise metadata.PackageNotFoundError(name)
+            return found if asked == name else version(asked)
+
+        monkeypatch.setattr(metadata, "version", answer)
+
+    return go
 
 
 def almost(sha256: str) -> str:

@@ -70,7 +70,7 @@ def test_imports_go_down(path):
     module = ".".join(("mlgo", *path.relative_to(PACKAGE).with_suffix("").parts))
     assert not [found for found in imported_modules(path) if found[0].split(".")[0] in ABOVE]
     if module == "mlgo.__main__":
-        assert imported_modules(path) == [("mlgo.cli.main", 3)]
+        assert {name for name, _ in imported_modules(path)} == {"mlgo.__version__", "mlgo.cli.main"}
         return
     if module == "mlgo.__init__":
         assert imported_modules(path) == []

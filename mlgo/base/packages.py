@@ -1,20 +1,85 @@
-"""Files of the Python package index: pinned, verified, kept for offline work."""
+"""Packages of Python: those that extras of this one bring, and files of the index, pinned and kept for offline work."""
 
+import functools
 import os
 import re
+import shlex
 import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from zipfile import ZipInfo
 
+import mlgo
 from mlgo.base.files import Draft, file_sha256
-from mlgo.errors import PackageError
+from mlgo.errors import PackageError, in_one_line
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
     from pypi_simple import DistributionPackage, PyPISimple
+
+_CHECKOUT = Path(mlgo.__file__).parents[1]
+IS_CHECKOUT = (_CHECKOUT / "requirements.lock").is_file()
+"""Whether this package runs from a checkout, where ``make setup`` installs everything."""
+
+
+@functools.cache
+def requirements(extra: str = "") -> tuple["Requirement", ...]:
+    """What an extra of this package adds, by its metadata; without a name, what it always needs."""
+    from packaging.requirements import Requirement
+
+    try:
+        found = map(Requirement, metadata.requires("mlgo") or ())
+    except metadata.PackageNotFoundError:  # our code was sent to this machine without its metadata
+        return ()
+    if not extra:
+        return tuple(one for one in found if one.marker is None)
+    return tuple(one for one in found if one.marker and one.marker.evaluate({"extra": extra}))
+
+
+NOT_INSTALLED = "not installed"
+
+
+def shortcoming(one: "Requirement") -> str:
+    """What is wrong with a package that is needed; empty if nothing is."""
+    try:
+        found = metadata.version(one.name)
+    except metadata.PackageNotFoundError:
+        return NOT_INSTALLED
+    return "" if one.specifier.contains(found, prereleases=True) else f"{found} is installed"
+
+
+def install_command(*extras: str) -> str:
+    """The command that installs extras of this package; without one, what it always needs."""
+    if not IS_CHECKOUT:
+        return f"pip install 'mlgo[{','.join(extras)}]'" if extras else "pip install --force-reinstall mlgo"
+    apart = [one for one in extras if (_CHECKOUT / f"requirements-{one}.lock").is_file()]
+    return shlex.join(["make", "setup", *([f"EXTRA={' '.join(apart)}"] if apart else [])])
+
+
+def require(purpose: str, *extras: str) -> None:
+    """Refuse what needs extras that are missing or of another version, before anything long begins."""
+    for extra in extras:
+        for one in requirements(extra):
+            if wrong := shortcoming(one):
+                raise PackageError(
+                    f"{purpose} needs {one.name}{one.specifier} ({wrong}); run {install_command(*extras)}"
+                )
+
+
+def import_extra(module: str, extra: str, purpose: str) -> Any:
+    """Import a module that an extra brings, or say how to install it."""
+    require(purpose, extra)
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise PackageError(
+            f"{purpose} needs {module} (not importable: {in_one_line(error)}); run {install_command(extra)}"
+        ) from error
+
 
 _TIMEOUT_S = 60.0
 _KINDS = {"sdist": "source distribution", "wheel": "wheel"}
@@ -104,6 +169,7 @@ def bounded(
 @contextmanager
 def _index(package: Package, situation: str, remedy: str = "connect once") -> Iterator["PyPISimple"]:
     """The index that pip would use; what goes wrong with it in words, which begin with the situation."""
+    require("the package index", "pipeline")
     # Imported here: only fetching needs the network stack.
     import requests
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, DigestMismatchError, NoSuchProjectError, PyPISimple

@@ -7,19 +7,20 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import mlgo
+from packaging.requirements import Requirement
+
 from mlgo.base.config import Config
-from mlgo.base.files import write_bytes
+from mlgo.base.packages import IS_CHECKOUT, NOT_INSTALLED, install_command, requirements, shortcoming
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.leftovers import add_folder_options, find_leftovers
 from mlgo.cli.program import CONFIG, SETTINGS, add_command, add_options, read_config, say
 from mlgo.corpus.link_time import full_lto_asks
-from mlgo.corpus.recipe import find_sources, load_recipe
-from mlgo.errors import CorpusError, LinkError, MlgoError, ToolchainError
+from mlgo.corpus.recipe import sample_files
+from mlgo.errors import LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.session import compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor, get_task
@@ -27,12 +28,10 @@ from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
 from mlgo.objects.measures import DEFAULT
 from mlgo.pool.cores import usable_cores
 
-PACKAGES = (
-    "numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly", "scipy",
-    "scikit-learn",
-)  # fmt: skip
+EXTRAS = ("", "train", "pipeline")
+"""Extras of this package that are looked at; the first is what everything needs."""
+
 PROGRAMS = ("git", "make")
-CHECKOUT = Path(mlgo.__file__).parents[1]
 _NEEDED_DISK_BYTES = 4 << 30
 
 
@@ -75,9 +74,10 @@ def run(args: argparse.Namespace) -> int:
 def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     """Look at everything, one check after another; later ones are left out when what they need is missing."""
     yield Check("python", True, platform.python_version())
-    for name in PACKAGES:
-        yield _looked_at(name, partial(version, name), "run make setup")
-    for name in PROGRAMS:
+    for extra in EXTRAS:
+        for package in requirements(extra):
+            yield _package(package, extra)
+    for name in PROGRAMS if IS_CHECKOUT else ():
         yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
     yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
     yield _looked_at("disk", _disk, "free 4 GB for the default preset")
@@ -87,13 +87,13 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
         config = read_config(args)
         yield Check(step, True, str(args.config))
         yield _looked_at("older settings", lambda: _leftovers(args), "build the corpus anew")
-        step, remedy = "compiler", "set toolchain: auto in the configuration and run make setup"
+        step, remedy = "compiler", f"set toolchain: auto in the configuration and run {install_command()}"
         toolchain = find_toolchain(config.toolchain, config.target)
         yield Check(step, True, f"{toolchain.name}, target {toolchain.target}")
         step, remedy = "channel", "set toolchain: auto in the configuration"
         header = probe_channel(toolchain, get_task(config.task), config.compile)
         yield Check(step, True, f"{len(header.features)} features, asks and takes answers")
-        step, remedy = "front end", "set toolchain: auto; restore config/corpora/sample and data/sample"
+        step, remedy = "front end", f"set toolchain: auto, and run {install_command()}"
         with scratch_directory() as folder:
             modules = _sample_modules(config, toolchain, folder)
             yield Check(step, True, f"{len(modules)} sample modules compiled")
@@ -111,10 +111,16 @@ def _looked_at(name: str, look: Callable[[], str], remedy: str) -> Check:
     """A check that is broken if looking fails."""
     try:
         return Check(name, True, look())
-    except PackageNotFoundError:
-        return Check(name, False, "not installed", remedy)
     except (MlgoError, OSError) as error:
         return Check(name, False, getattr(error, "strerror", None) or str(error), remedy)
+
+
+def _package(package: Requirement, extra: str) -> Check:
+    """Whether a package is there; of a tool that was installed, extras may be missing."""
+    wrong = shortcoming(package)
+    if wrong == NOT_INSTALLED and extra and not IS_CHECKOUT:
+        return Check(package.name, True, f"not installed; {install_command(extra)} adds it")
+    return Check(package.name, not wrong, wrong or version(package.name), install_command(extra) if wrong else "")
 
 
 def _program(name: str) -> str:
@@ -145,17 +151,8 @@ def _leftovers(args: argparse.Namespace) -> str:
 def _sample_modules(config: Config, toolchain: Toolchain, folder: Path) -> list[Path]:
     """Compile the first source of each sample project to bitcode."""
     front_end = FrontEnd(toolchain, config.compile, folder / "cache", get_task(config.task))
-    modules = []
-    for path in sorted((CHECKOUT / "config/corpora/sample").glob("*.yaml")):
-        bitcode, recipe = folder / f"{path.stem}.bc", load_recipe(path)
-        root = CHECKOUT / str(recipe.path)
-        unit, source = find_sources(recipe, root)[0]
-        front_end.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode)
-        write_bytes(bitcode, front_end.finished(bitcode))
-        modules.append(bitcode)
-    if not modules:
-        raise CorpusError("the sample corpus is missing; run from a complete checkout")
-    return modules
+    first = {path.parent.name: path for path in reversed(sample_files().values())}
+    return [front_end.module_of(path, folder / f"{name}.bc") for name, path in sorted(first.items())]
 
 
 def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:

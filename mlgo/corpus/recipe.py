@@ -8,6 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+import mlgo
 from mlgo.base.config import Section, parse_section, read_yaml
 from mlgo.base.files import copy_folder, joined, relative
 from mlgo.base.names import Language
@@ -247,3 +248,12 @@ def _glob(root: Path, pattern: str) -> set[str]:
         return {path.relative_to(root).as_posix() for path in root.glob(pattern) if path.is_file()}
     except (IndexError, NotImplementedError, OSError, ValueError) as error:  # of a loop of links, OSError
         raise CorpusError(f"{pattern!r} is no pattern of files; mend the recipe") from error
+
+
+def sample_files() -> dict[str, Path]:
+    """Sources of the sample corpus, which comes with this package, by project and file."""
+    folder = (Path(mlgo.__file__).parent / "sample").resolve()  # a link in a checkout
+    found = {f"{path.parent.name}/{path.name}": path for path in sorted(folder.glob("*/*.c*"))}
+    if not found:
+        raise CorpusError(f"the sample corpus is not in {folder}; install mlgo anew, or name files of your own")
+    return found

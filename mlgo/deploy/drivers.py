@@ -22,12 +22,12 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-import mlgo
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, changed_settings
 from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
+from mlgo.deploy import installed
 from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, text_templates, write_sources
 from mlgo.deploy.export.form import asked_features, run_tool
 from mlgo.errors import ArtifactError, PolicyError
@@ -81,33 +81,25 @@ def _elsewhere(*key: object) -> Path:
 
 
 def default_policy() -> Path:
-    """The policy that is used if nobody names one: that of the package ``mlgo-policies``, else the checkout's."""
-    if (installed := _installed()) is not None:
-        return Path(installed.default())
-    released = Path(mlgo.__file__).parents[1] / "data" / "released" / "marginal-s0"
-    if not released.is_dir():
-        raise PolicyError("there is no released policy here; install mlgo-policies, or give --policy DIR")
-    return released
+    """The policy that is used if nobody names one."""
+    return Path(_installed().default())
 
 
 def find_policy(named: str) -> Path:
-    """Folder of a policy: a path, or the name of one in the package ``mlgo-policies``."""
+    """Folder of a policy: a path, or the name of a released one."""
     if Path(named).is_dir():
         return Path(named)
-    installed = _installed()
-    names = installed.names() if installed else []
-    if installed and named in names:
-        return Path(installed.path(named))
-    known = f"; installed are {', '.join(names)}" if names else ""
-    raise PolicyError(f"--policy {named}: no folder, and no installed policy{known}")
+    if named in (names := _installed().names()):
+        return Path(_installed().path(named))
+    raise PolicyError(f"--policy {named}: no folder, and no installed policy; installed are {', '.join(names)}")
 
 
-def _installed() -> ModuleType | None:
-    """The package ``mlgo-policies``, see `mlgo.deploy.installed`, if it is there."""
+def _installed() -> ModuleType:
+    """The package ``mlgo-policies`` if it is there, which may be newer than this one; else the policies in this one."""
     try:
         return import_module("mlgo_policies")
     except ModuleNotFoundError:
-        return None
+        return installed
 
 
 def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:

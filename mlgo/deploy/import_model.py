@@ -12,7 +12,6 @@ training feeds; an output is named as the decision. Shapes may be [], [1], [33] 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ import numpy as np
 
 from mlgo.base.artifacts import provenance
 from mlgo.base.files import content_hash, file_sha256, read_json, write_bytes, write_json
+from mlgo.base.packages import require
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import generator
 from mlgo.base.types import DTYPES, TensorSpec
 from mlgo.deploy.export.tensorflow_forms import SIGNATURE, TRAINING_INPUTS, converted, read_saved_model
 from mlgo.deploy.graph_check import write_computing
-from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
+from mlgo.errors import ArtifactError, MlgoError, PolicyError
 from mlgo.host.process import Child
 from mlgo.host.tasks.task import Task, all_tasks, get_task
 from mlgo.learn.tensorflow import import_tensorflow
@@ -76,8 +76,7 @@ def check_importable(saved_model: Path) -> None:
         raise ArtifactError(f"{strange[0]} is no file; a SavedModel consists of files and folders")
     if not (saved_model / "saved_model.pb").is_file():
         raise ArtifactError(f"{saved_model} holds no saved_model.pb; give the folder of a SavedModel")
-    if find_spec("tensorflow") is None:
-        raise ConfigError("TensorFlow reads the model and is not installed; run pip install 'tensorflow>=2.21,<2.22'")
+    require("mlgo import", "train", "import")
     import_interpreter()
 
 

@@ -1,6 +1,7 @@
 """Policies of compilers' heuristics, released by mlgo: folders that ``mlgo cc --policy`` takes, with their model cards.
 
-This module is also the whole of the package ``mlgo-policies``, so it imports nothing of mlgo.
+This module is also the whole of the package ``mlgo-policies``, so it imports nothing of mlgo. Here ``policies`` is
+``data/released`` of the checkout.
 """
 
 import json

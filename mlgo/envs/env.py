@@ -14,6 +14,7 @@ from gymnasium.error import ResetNeeded
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
+from mlgo.corpus.recipe import sample_files
 from mlgo.envs import episode
 from mlgo.envs.picture import draw_episode
 from mlgo.envs.rewards import EndGain, Reward
@@ -104,7 +105,7 @@ class CompileEnv(episode.HostingEnv):
             self._names = list(problems)
             self._problem_of: Callable[[str], episode.ModuleProblem] = problems.__getitem__
         else:
-            known = episode.sample_files() if files is None else files
+            known = sample_files() if files is None else files
             self._names = list(known)
             self._problem_of = episode.problems_of_files(known, self.toolchain, self.task, self.settings, folder)
             for name in files or ():  # what the user names must compile; of the sample, what is drawn will be

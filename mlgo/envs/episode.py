@@ -14,7 +14,6 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 
-import mlgo
 from mlgo.base.artifacts import Row
 from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
 from mlgo.base.files import file_sha256
@@ -97,15 +96,6 @@ def named_files(modules: Sequence[str]) -> dict[str, Path]:
     if len(set(modules)) < len(modules):
         raise CorpusError("a module is named twice")
     return {str(name): Path(name) for name in modules}
-
-
-def sample_files() -> dict[str, Path]:
-    """Sources of the sample corpus, by project and file."""
-    folder = Path(mlgo.__file__).parents[1] / "data/sample"
-    found = {f"{path.parent.name}/{path.name}": path for path in sorted(folder.glob("*/*.c*"))}
-    if not found:
-        raise CorpusError(f"the sample corpus is not in {folder}; give modules=[files], or run from a checkout")
-    return found
 
 
 def problems_of_corpus(

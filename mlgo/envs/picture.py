@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.base.packages import require
+
 WIDTH, HEIGHT = 640, 480
 _LEFT, _RIGHT = 72, 624
 _PANELS = ((40, 232), (264, 456))
@@ -25,7 +27,8 @@ def draw_episode(
         rewards: of each answer.
         words: what is drawn above the rewards, and over what.
     """
-    from PIL import Image, ImageDraw  # only pictures need it
+    require("a picture of an episode", "render")
+    from PIL import Image, ImageDraw
 
     image = Image.new("RGB", (WIDTH, HEIGHT), _WHITE)
     draw = ImageDraw.Draw(image)

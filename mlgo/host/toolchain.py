@@ -140,7 +140,9 @@ def find_linker() -> Path:
     spec = find_spec("ziglang")
     binary = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None
     if binary is None or not os.access(binary, os.X_OK):
-        raise ToolchainError("the ziglang wheel is not installed; run make setup, or set toolchain: to a clang")
+        from mlgo.base.packages import install_command  # workers, which import this module, never need it
+
+        raise ToolchainError(f"ziglang is not installed; run {install_command()}, or set toolchain: to a clang")
     return binary
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.files import read_record, write_text
+from mlgo.base.packages import require
 from mlgo.base.scratch import Closing
 from mlgo.errors import ArtifactError
 
@@ -41,6 +42,7 @@ class TrainingProgress(Closing):
     """
 
     def __init__(self, folder: Path, total: int, done: int, unit: str) -> None:
+        require("training", "train")
         # TensorBoard takes its own small stand-in for TensorFlow where this module exists; the real one costs seconds.
         sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
         from tensorboard.summary.writer.event_file_writer import EventFileWriter

@@ -1,13 +1,12 @@
 """Learner ``sb3``: MaskablePPO of SB3-Contrib; needs the extra ``sb3``."""
 
-import importlib.util
 from collections.abc import Mapping
 
 from tqdm import tqdm
 
 from mlgo.base.config import PolicyConfig
+from mlgo.base.packages import require
 from mlgo.base.registry import Kind, Learner
-from mlgo.errors import ConfigError
 from mlgo.jit.baseline import names_of
 from mlgo.jit.env import ChoiceEndGain, ChoiceEnv
 from mlgo.learn.base import Trained
@@ -24,8 +23,7 @@ class StableBaselines(Learner):
 
     def train(self, context: ChoiceContext) -> Trained:
         """Make ``cse.sb3_steps`` choices."""
-        if importlib.util.find_spec("sb3_contrib") is None:
-            raise ConfigError("learner sb3: Stable-Baselines3 is not installed; run make setup EXTRA=sb3")
+        require("learner sb3", "sb3")
         config, steps = context.cse, context.cse.sb3_steps
         policy, units = context.fresh(context.section("policy", PolicyConfig).hidden), context.train
         from mlgo.learn.maskable_ppo import train_maskable_ppo  # takes seconds: only once all is well

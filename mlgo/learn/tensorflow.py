@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mlgo.base.packages import require
+
 
 def import_tensorflow(threads: int = 1) -> Any:
     """Import TensorFlow for the CPU, with deterministic operations and nothing on stderr.
@@ -20,6 +22,7 @@ def import_tensorflow(threads: int = 1) -> Any:
         threads: operations that run at a time, for a program that fits as many networks side by side. The first
             import of a process decides; without it TensorFlow takes all cores of the machine.
     """
+    require("training", "train")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mlgo.base.packages import import_extra
 from mlgo.base.types import TensorSpec
-from mlgo.errors import ArtifactError, ConfigError, PolicyError, in_one_line
+from mlgo.errors import ArtifactError, PolicyError, in_one_line
 from mlgo.host.actions import ActionSpace, Observation, answer_dtype, check_features
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, Responder, get_task
@@ -15,14 +16,7 @@ from mlgo.host.tasks.task import Decide, Responder, get_task
 
 def import_interpreter() -> Any:
     """The module of the interpreter, which is an extra of this package."""
-    try:
-        from ai_edge_litert import interpreter
-    except ImportError as error:
-        raise ConfigError(
-            "imported policies are asked by ai-edge-litert, which is not installed; run make setup EXTRA=import, or "
-            "pip install 'ai-edge-litert>=2.3,<3'"
-        ) from error
-    return interpreter
+    return import_extra("ai_edge_litert.interpreter", "import", "an imported policy")
 
 
 class Graph:

@@ -20,7 +20,8 @@ from typing import Any, Literal
 import numpy as np
 
 from mlgo.base.files import place, source_hash
-from mlgo.errors import WorkerError
+from mlgo.base.packages import import_extra
+from mlgo.errors import PackageError, WorkerError
 from mlgo.host.process import Child
 
 LOCAL_INSTEAD = "or set workers.kind: local to use the processes of this machine"
@@ -64,9 +65,9 @@ def connect(address: str, files: Literal["send", "shared"], **local: Any) -> Mod
     """
     global _connections, _started_here
     try:
-        import ray
-    except ImportError as error:
-        raise WorkerError(f"Ray is not installed ({error}); run make setup EXTRA=ray, {LOCAL_INSTEAD}") from error
+        ray = import_extra("ray", "ray", "a Ray cluster")
+    except PackageError as error:
+        raise WorkerError(f"{error}, {LOCAL_INSTEAD}") from error
     if not ray.is_initialized():
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody

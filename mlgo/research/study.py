@@ -5,7 +5,6 @@ all earlier trials anew, with a generator of its own. So the trials follow from 
 training of a batch finished first, how many ran side by side, or how often the sweep was stopped.
 """
 
-import importlib.util
 import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,10 +16,10 @@ import numpy as np
 
 from mlgo.base.config import PruningConfig, RangeConfig
 from mlgo.base.files import read_record, write_record
+from mlgo.base.packages import import_extra, require
 from mlgo.base.seeding import generator
 from mlgo.compare.inference import POINTS_ONLY
 from mlgo.compare.trainings import read_curves
-from mlgo.errors import ConfigError
 from mlgo.research.matrix import Sweep, Values, expand
 from mlgo.research.points import Point, State, read_points
 
@@ -125,14 +124,11 @@ def importances(ranges: Mapping[str, RangeConfig], trials: Sequence[Trial], seed
 
 def check_optuna() -> None:
     """Refuse to begin a study without Optuna."""
-    if importlib.util.find_spec("optuna") is None:
-        raise ConfigError("sweep.sampler tpe: Optuna is not installed; run make setup EXTRA=optuna")
+    require("sweep.sampler tpe", "optuna")
 
 
 def _import_optuna() -> Any:
-    check_optuna()
-    import optuna
-
+    optuna = import_extra("optuna", "optuna", "sweep.sampler tpe")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

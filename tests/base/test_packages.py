@@ -3,13 +3,14 @@
 import functools
 import hashlib
 import http.server
+import sys
 import threading
 import time
 from dataclasses import replace
 
 import pytest
 
-from mlgo.base.packages import Package, fetch_package
+from mlgo.base.packages import Package, fetch_package, import_extra, install_command, require
 from mlgo.errors import PackageError
 from tests.conftest import almost
 
@@ -90,6 +91,34 @@ def test_no_network_and_no_cache(tmp_path, monkeypatch):
         fetch_package(PACKAGE, tmp_path / "cache")
     assert time.monotonic() - start < 10.0
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "what"), [("", r"\(not installed\)"), ("4.9", r"\(4.9 is installed\)"), ("6.0", r"\(6.0 is installed\)")]
+)
+@pytest.mark.parametrize(
+    ("is_checkout", "command"), [(True, "make setup EXTRA=optuna$"), (False, r"pip install 'mlgo\[optuna\]'$")]
+)
+def test_what_an_extra_needs_is_named_with_the_command_that_installs_it(
+    found, what, is_checkout, command, without, monkeypatch
+):
+    without("optuna", found)
+    monkeypatch.setattr("mlgo.base.packages.IS_CHECKOUT", is_checkout)
+    with pytest.raises(PackageError, match=rf"^a study needs optuna<6,>=5 {what}; run {command}"):
+        require("a study", "optuna")
+
+
+def test_commands_that_install_several_extras(monkeypatch):
+    assert install_command() == install_command("train") == "make setup"  # which installs everything but a few
+    assert install_command("train", "import", "ray") == "make setup 'EXTRA=import ray'"
+    monkeypatch.setattr("mlgo.base.packages.IS_CHECKOUT", False)
+    assert install_command("train", "import") == "pip install 'mlgo[train,import]'"
+
+
+def test_a_module_that_is_there_but_broken_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lief", None)
+    with pytest.raises(PackageError, match=r"bitcode needs lief \(not importable: .*\); run make setup$"):
+        import_extra("lief", "embedded", "bitcode")
 
 
 def test_a_hash_is_compared_to_its_last_digit(tmp_path):

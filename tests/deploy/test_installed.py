@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from mlgo.deploy.drivers import DriverChoice, default_policy, find_policy
+from mlgo.deploy.installed import names
+from mlgo.deploy.release import find_policies
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 from tests.deploy.conftest import CALLS, Build
@@ -34,10 +36,12 @@ def test_the_installed_policy_is_the_default(installed):
         find_policy("other")
 
 
-def test_without_the_package_it_is_the_checkouts():
-    assert default_policy() == RELEASED / "marginal-s0"
-    with pytest.raises(PolicyError, match=r"--policy tree8-s0: no folder, and no installed policy$"):
-        find_policy("tree8-s0")
+def test_without_the_package_there_are_those_of_mlgo():
+    assert default_policy().resolve() == RELEASED / "marginal-s0"
+    assert find_policy("tree8-s0").resolve() == RELEASED / "tree8-s0"
+    with pytest.raises(PolicyError, match=r"no installed policy; installed are marginal-s0, tree8-s0$"):
+        find_policy("other")
+    assert names() == [path.name for path in find_policies(RELEASED)]
 
 
 def test_an_installed_policy_may_be_named(installed, tmp_path, monkeypatch):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from mlgo.corpus.recipe import sample_files
 from mlgo.envs import compile_environments, environment_id
-from mlgo.envs.episode import sample_files
 from mlgo.errors import CorpusError
 from tests.conftest import REPOSITORY
 from tests.envs.conftest import finish
@@ -56,7 +56,7 @@ def test_the_sample_corpus_is_all_its_sources(monkeypatch):
     assert all(path.is_file() for path in files.values())
     assert list(files) == sorted(files)
     monkeypatch.setattr("mlgo.__file__", "/nonexistent/mlgo/__init__.py")
-    with pytest.raises(CorpusError, match=r"not in /nonexistent/data/sample; give modules="):
+    with pytest.raises(CorpusError, match=r"not in /nonexistent/mlgo/sample; install mlgo anew"):
         sample_files()
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from mlgo.base.config import PruningConfig, RangeConfig, Settings
 from mlgo.compare.inference import Bootstrap
-from mlgo.errors import ConfigError
-from mlgo.research import study
+from mlgo.errors import ConfigError, PackageError
 from mlgo.research.matrix import expand, study_name
 from mlgo.research.points import read_points
 from mlgo.research.study import Trial, batch_path, choose, importances, limits, read_asked, trials_of, write_batch
@@ -131,9 +130,9 @@ def test_a_study_is_named_by_what_its_trials_follow_from():
     assert study_name(config) != study_name(config | {"es": config["es"] | {"pairs": 3}})
 
 
-def test_without_optuna_one_message_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(study.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match="Optuna is not installed; run make setup EXTRA=optuna"):
+def test_without_optuna_one_message_says_what_to_install(without):
+    without("optuna")
+    with pytest.raises(PackageError, match=r"tpe needs optuna.* \(not installed\); run make setup EXTRA=optuna"):
         choose(RANGES, (), 1, 1, 0)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlgo.base.files import MAX_FILE_BYTES, open_input
+from mlgo.base.packages import import_extra
 from mlgo.errors import ObjectError
 from mlgo.objects.elf import ELF
 
@@ -222,7 +223,7 @@ def split_command(data: bytes) -> tuple[str, ...]:
 
 def _slices(data: bytes) -> Iterator[tuple[int, list["lief.Section"]]]:
     """Parts of a file with their sections and where they begin: one, but for universal files of Mach-O."""
-    import lief  # takes 0.3 s
+    lief = import_extra("lief", "embedded", "bitcode that objects carry")  # takes 0.3 s
 
     lief.logging.disable()  # it writes of damaged files to stderr by itself
     if data.startswith(_MACH_O):

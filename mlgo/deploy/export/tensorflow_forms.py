@@ -39,10 +39,11 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.files import read_json, write_bytes, write_json
+from mlgo.base.packages import require
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import C_TYPES
 from mlgo.deploy.export import form
-from mlgo.errors import ArtifactError, PolicyError, ToolchainError
+from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
 from mlgo.learn.tensorflow import import_tensorflow
@@ -252,8 +253,9 @@ class AheadOfTime(form.CompiledForm):
     def harness(self, folder: Path, policy: Policy) -> Iterator[form.Harness]:
         """Linked with TensorFlow's runtime, which is not imported; raises as `build_harness`."""
         task, spec = get_task(policy.task), find_spec("tensorflow")
-        if spec is None or spec.origin is None:
-            raise ToolchainError("TensorFlow is not installed; run make setup")
+        require("the harness of TensorFlow", "train")
+        assert spec is not None
+        assert spec.origin is not None
         tensorflow = Path(spec.origin).parent
         compiler = [str(find_linker()), "c++", *_COMPILE, f"-I{tensorflow / 'include'}"]
         with scratch_directory() as scratch:

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mlgo.base.packages import import_extra
 from mlgo.errors import PolicyError
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, flatten, logits
@@ -107,8 +108,7 @@ def scaled(layers: Sequence[Layer], inputs: np.ndarray, size: float) -> list[Lay
 
 def _side_by_side(layers: Sequence[Layer], sharpen: bool) -> Layer:
     """Block-diagonal layer of the members, and two units whose difference is (s + 1) / 2."""
-    from scipy.linalg import block_diag
-
+    block_diag = import_extra("scipy.linalg", "train", "an ensemble").block_diag
     joined = block_diag(*(matrix for matrix, _ in layers), np.zeros((2, 2)))
     bias = np.concatenate([*(part for _, part in layers), np.zeros(2)])
     if sharpen:  # clip again: the difference of two large units has been rounded, and the gate would show it
@@ -121,8 +121,7 @@ def _side_by_side(layers: Sequence[Layer], sharpen: bool) -> Layer:
 
 def _deviations(outputs: Sequence[Layer], caution: float, sign_scale: float) -> list[Layer]:
     """The last hidden layer, (g, -g) and the gated deviations, and the output."""
-    from scipy.linalg import block_diag
-
+    block_diag = import_extra("scipy.linalg", "train", "an ensemble").block_diag
     count = len(outputs)
     each = np.concatenate([block_diag(*(matrix for matrix, _ in outputs)), np.zeros((2, count))])
     offset = np.array([float(bias[0]) for _, bias in outputs])

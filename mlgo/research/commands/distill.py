@@ -14,6 +14,7 @@ from mlgo.base.artifacts import provenance, provenance_in, read_table
 from mlgo.base.files import file_sha256, write_record
 from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output
+from mlgo.base.packages import require
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.cli.program import add_command, add_options, say
@@ -90,6 +91,7 @@ def distil(taught: Taught, task: str, max_leaves: int, origin: dict[str, Any]) -
         max_leaves: at least 2.
         origin: provenance of the new policy.
     """
+    require("mlgo distill", "distill")
     from sklearn.tree import DecisionTreeClassifier  # takes a second, and no process that hosts compiles needs it
 
     answers = taught.logits > 0.0

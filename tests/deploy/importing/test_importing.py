@@ -22,7 +22,7 @@ from mlgo.deploy.import_model import (
     policy_of,
     read_converted,
 )
-from mlgo.errors import ArtifactError, ConfigError, MlgoError, PolicyError
+from mlgo.errors import ArtifactError, MlgoError, PackageError, PolicyError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob
 from mlgo.host.actions import Binary
@@ -128,16 +128,14 @@ def test_questions_that_are_drawn():
     assert all(np.array_equal(drawn[name], again[name]) for name in drawn)
 
 
-def test_what_is_no_model_or_not_installed_is_refused_at_once(refused, tmp_path, monkeypatch):
+def test_what_is_no_model_or_not_installed_is_refused_at_once(refused, tmp_path, without):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(ArtifactError, match=r"holds no saved_model.pb; give the folder"):
             check_importable(folder)
-    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
-    with pytest.raises(ConfigError, match=r"make setup EXTRA=import, or pip install 'ai-edge-litert"):
-        check_importable(refused / "no-features")
-    monkeypatch.setitem(sys.modules, "tensorflow", None)
-    with pytest.raises(ConfigError, match=r"not installed; run pip install 'tensorflow"):
-        check_importable(refused / "no-features")
+    for name in ("ai-edge-litert", "tensorflow"):
+        without(name)
+        with pytest.raises(PackageError, match=rf"{name}.* \(not installed\); run make setup EXTRA=import"):
+            check_importable(refused / "no-features")
 
 
 @pytest.fixture(scope="module")
@@ -386,12 +384,12 @@ def test_a_damaged_graph_is_refused(content, imported, tmp_path):
         load_stored(tmp_path)
 
 
-def test_a_missing_graph_or_interpreter_is_named(imported, tmp_path, monkeypatch):
+def test_a_missing_graph_or_interpreter_is_named(imported, tmp_path, without):
     save_imported(imported("cheap"), tmp_path / "cut")
     (tmp_path / "cut" / "model.tflite").unlink()
     with pytest.raises(ArtifactError, match=r"model\.tflite"):
         load_stored(tmp_path / "cut")
     save_imported(imported("cheap"), tmp_path)
-    monkeypatch.setitem(sys.modules, "ai_edge_litert", None)
-    with pytest.raises(MlgoError, match=r"not installed; run make setup EXTRA=import, or pip install 'ai-edge-litert"):
+    without("ai-edge-litert")
+    with pytest.raises(PackageError, match=r"\(not installed\); run make setup EXTRA=import"):
         load_stored(tmp_path)
