@@ -6,7 +6,7 @@ The names below are loaded when they are first used, so ``import mlgo`` stays fa
 from pkgutil import resolve_name
 from typing import Any
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _PLACES = {
     "MlgoError": "mlgo.errors:MlgoError",
