@@ -11,6 +11,7 @@ FORMS ?=
 EXTRA ?=
 FUZZ ?=
 SECONDS ?= 600
+PYTHONS ?=
 TORCH ?= torch==2.13.0
 
 VENV := .venv
@@ -23,7 +24,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep dist policies sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep dist policies release-check sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
@@ -114,6 +115,9 @@ dist: setup  ## build the source distribution and the wheel of this package in d
 
 policies: setup  ## build the package mlgo-policies in dist/, from data/released
 	$(RUN) mlgo publish data/released --wheel -o dist --force
+
+release-check: dist  ## install the wheel on every Python that is here, drive each clang with it, print what works with what; PYTHONS="FILE ..."
+	$(RUN) PYTHONS="$(PYTHONS)" python scripts/release_check.py
 
 sealed: export MLGO_REASON = $(REASON)
 sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [FORMS="objects whole"]; the log keeps the reason
