@@ -469,7 +469,7 @@ def run(command: Sequence[str], folder: Path, variables: Mapping[str, str], time
     if ended.returncode is None:
         raise StepFailed(f"no end within {timeout_s:.0f} s", said)
     if ended.returncode:
-        raise StepFailed(_reason(ended.stderr_tail or said) or f"status {ended.returncode}", said)
+        raise StepFailed(_reason(ended.stderr or said) or f"status {ended.returncode}", said)
     return said
 
 

@@ -58,7 +58,7 @@ def find_leftovers(work: Path, data: Path, settings: Path) -> list[Leftovers]:
         "folders of response trees that this version cannot read": _outdated(work / "replay"),
         f"folders of response trees unused for {UNUSED_DAYS} days": _unused_trees(work / "replay"),
     }
-    if work.resolve() == (data / "work").resolve():
+    if data.is_dir() and work.resolve() == (data / "work").resolve():
         found["bitcode files of no module in the corpus"] = _unknown_bitcode(work, data)
         found["downloads that no file of the configuration pins"] = _unpinned_downloads(work / "sdists", settings)
     return [Leftovers(what, tuple(paths), sum(map(_size, paths))) for what, paths in found.items() if paths]

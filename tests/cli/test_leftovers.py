@@ -105,6 +105,10 @@ def test_without_a_corpus_no_bitcode_is_left_over(data):
     assert "bitcode" not in found(data)[0]
 
 
+def test_in_an_empty_folder_nothing_is_left_over(tmp_path):
+    assert find_leftovers(tmp_path / "data/work", tmp_path / "data", tmp_path / "config") == []
+
+
 def test_trees_beside_a_damaged_key_may_be_good(data):
     key = data / "work/replay" / KEY.folder / "key.json"
     for text in ("{", "[]", '{"wood": 3}', key.read_text().replace('"records": ', '"records": 1')):
