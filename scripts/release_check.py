@@ -240,7 +240,7 @@ def compile_first(environment: Environment) -> int:
         shutil.copy(path, environment.folder)
     environment.run("mlgo", "c++", "--log", "log.jsonl", "--", "-Oz", "-c", "parser.cpp")
     log = json.loads((environment.folder / "log.jsonl").read_text().splitlines()[-1])
-    if log["outcome"] != "policy" or not (environment.folder / "parser.o").is_file():
+    if log["outcome"] != "advised" or not (environment.folder / "parser.o").is_file():
         raise StepFailed(f"mlgo c++: outcome {log['outcome']} {log.get('reason', '')}")
     return int(log["questions"])
 
