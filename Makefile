@@ -24,13 +24,13 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check format tiny truth readme headroom programs scoreboard generalisation sweep dist policies release-check sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check docs format tiny truth readme headroom programs scoreboard generalisation sweep dist policies release-check sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found
 	$(SNAKEMAKE)
 	@$(RUN) mlgo report $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
 
-setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="import optuna ray s3 sb3": models of others, adaptive sweeps, clusters, remotes on S3, examples/sb3_*.py
+setup: $(VENV)/installed $(EXTRA:%=$(VENV)/installed-%)  ## make .venv with the pinned packages; EXTRA="docs import optuna ray s3 sb3": the site, models of others, adaptive sweeps, clusters, remotes on S3, examples/sb3_*.py
 
 $(VENV)/installed: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=...") if sys.version_info < (3, 11) else None'
@@ -45,7 +45,7 @@ $(VENV)/installed-sb3: $(VENV)/installed requirements-sb3.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	@touch $@
 
-$(VENV)/installed-import $(VENV)/installed-optuna $(VENV)/installed-ray $(VENV)/installed-s3 $(VENV)/installed-s3-test: $(VENV)/installed-%: $(VENV)/installed requirements-%.lock
+$(VENV)/installed-docs $(VENV)/installed-import $(VENV)/installed-optuna $(VENV)/installed-ray $(VENV)/installed-s3 $(VENV)/installed-s3-test: $(VENV)/installed-%: $(VENV)/installed requirements-%.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-$*.lock
 	@touch $@
 
@@ -66,12 +66,16 @@ fuzz: setup  ## run almost 2,000 hostile inputs on the command line, print what 
 fuzz-driver: setup  ## run the parsers of the driver of mlgo cc under libFuzzer for SECONDS; needs clang-19 and libclang-rt-19-dev
 	$(RUN) python -m tests.hostile.driver_fuzz $(SECONDS)
 
-check: setup  ## linters, formatters, types, workflow
+check: setup $(VENV)/installed-docs  ## linters, formatters, types, workflow, the site
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) python scripts/lint_workflow.py
+	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+
+docs: setup $(VENV)/installed-docs  ## build the documentation as a site in data/site, and serve it until Ctrl-C
+	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs serve --strict
 
 format: setup  ## format everything
 	$(RUN) ruff check --fix .

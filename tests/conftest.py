@@ -24,6 +24,7 @@ from mlgo.host import process
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
+from tests.browser import Browser, running_browser
 from tests.tensorflow_process import TensorFlowProcess
 
 REPOSITORY = Path(__file__).parent.parent
@@ -119,6 +120,13 @@ def in_tensorflow() -> Iterator[Callable[..., str]]:
     process = TensorFlowProcess()
     yield process.run
     process.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser, see `tests.browser`; it ends with the file, as its event loop would be in the way of others."""
+    with running_browser() as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The names that `import mlgo` offers, as docs/library.md shows them."""
 
+import json
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import sys
 import pytest
 
 import mlgo
+from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
 
 PAGE = (REPOSITORY / "docs/library.md").read_text()
@@ -16,17 +18,64 @@ def blocks() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
-def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(REPOSITORY)  # where configuration, sample and released policy are
-    report = tmp_path / "comparisons.json"
-    report.write_text('{"test": {}}')
-    code = "\n".join(blocks()).replace("data/report/comparisons.json", str(report))
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Names that the code of the page defines, run where configuration, sample, released policy and a capture are."""
+    folder = tmp_path_factory.mktemp("library")
+    for name in ("config", "data"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    command = {"directory": str(REPOSITORY / "data/sample/lz"), "file": "match.c", "command": "cc -Oz -c match.c"}
+    (folder / "compile_commands.json").write_text(json.dumps([command]))
+    capture = [sys.executable, "-m", "mlgo", "capture", "-o", "captured/app", "--from", "compile_commands.json"]
+    subprocess.run(capture, cwd=folder, check=True, capture_output=True)
     names: dict = {}
-    exec(compile(code, "docs/library.md", "exec"), names)
-    assert (names["plain"].score("text_bytes"), names["advised"].score("text_bytes")) == (5854, 5103)
-    assert round(names["gain"], 3) == 0.128
-    assert (names["terminated"], names["reward"]) == (True, 0.0)
-    assert names["report"] == {"test": {}}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        exec(compile("\n".join(blocks()), "docs/library.md", "exec"), names)
+        yield names
+
+
+def test_a_function_and_a_policy_decide(shown):
+    assert [shown[name].score("text_bytes") for name in ("plain", "small", "advised")] == [5854, 6345, 5103]
+    assert round(shown["gain"], 3) == 0.128
+    assert shown["answer"] == 1
+
+
+def test_a_policy_answers_an_observation_as_it_answers_a_compiler(shown):
+    policy = shown["policy"]
+    task, module, toolchain, settings = (shown[name] for name in ("task", "module", "toolchain", "config"))
+    asked = mlgo.FunctionAdvisor(lambda observation: mlgo.decide(policy, observation))
+    result = mlgo.compile_under_advice(toolchain, task, module, asked, settings.compile)
+    assert result.answers == shown["advised"].answers
+    assert result.object_sha256 == shown["advised"].object_sha256
+    with pytest.raises(PolicyError, match="the observation lacks 1 of the policy's features"):
+        mlgo.decide(policy, dict.fromkeys(policy.features[1:], 0))
+
+
+@pytest.mark.parametrize("answer", ["yes", None, 0.5, float("nan"), [1, 0]])
+def test_a_function_must_answer_a_number_of_the_type_that_is_expected(shown, answer):
+    advisor = mlgo.FunctionAdvisor(lambda observation: answer)
+    with pytest.raises(PolicyError, match=r"the function answered .*, the compiler expects one int64"):
+        mlgo.compile_under_advice(shown["toolchain"], shown["task"], shown["module"], advisor, shown["config"].compile)
+
+
+def test_an_error_of_the_function_ends_the_compile(shown, leaves_nothing):
+    def fails(observation):
+        raise ZeroDivisionError("of the function")
+
+    with leaves_nothing(), pytest.raises(ZeroDivisionError, match="of the function"):
+        mlgo.compile_under_advice(
+            shown["toolchain"], shown["task"], shown["module"], mlgo.FunctionAdvisor(fails), shown["config"].compile
+        )
+
+
+def test_two_builds_an_environment_and_a_capture(shown):
+    assert shown["after"] < shown["before"]
+    assert shown["difference"].sections["text"] == (3617, 3418)
+    assert shown["largest"].growth != 0
+    assert shown["terminated"]
+    assert shown["by_language"] == [{"language": "c", "module_count": 1}]
+    assert shown["table"]["skip_reason"].to_pylist() == [""]
 
 
 def test_the_page_lists_all_names():

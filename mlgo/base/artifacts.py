@@ -553,7 +553,7 @@ class TableWriter:
 def read_table(
     path: Path, schema: pa.Schema | None = None, columns: list[str] | None = None, filters: list[Any] | None = None
 ) -> pa.Table:
-    """Read a Parquet artifact.
+    """Read a Parquet artifact; ArtifactError where it is damaged or lacks what is asked for.
 
     Args:
         schema: when given, every column of it must be there with its type, and without nulls if it may have none.
@@ -645,7 +645,7 @@ def _check_columns(path: Path, fields: Iterable[pa.Field], found: pa.Schema) -> 
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Return the provenance stored in a Parquet artifact."""
+    """Return the provenance stored in a Parquet artifact; ArtifactError without one."""
     with _opened(path) as file:
         return provenance_in(path, pq.read_schema(file))
 

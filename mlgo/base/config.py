@@ -626,7 +626,7 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
 
 
 def load_config(*paths: Path) -> Config:
-    """Read a configuration file, with presets laid over it in order."""
+    """Read a configuration file, with presets laid over it in order; ConfigError names a wrong key or value."""
     settings = read_settings(*paths)
     return parse_config(settings.values, settings.source)
 

@@ -58,7 +58,7 @@ def record_text(record: Mapping[str, Any]) -> str:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """Read a JSON object without its hash, which is checked if there is one."""
+    """Read a JSON object without its hash, which is checked if there is one; ArtifactError if it is damaged."""
     record = read_json(path)
     with readable(path, "what was written", ValueError, RecursionError):
         return checked_record(record)

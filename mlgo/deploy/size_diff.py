@@ -123,6 +123,9 @@ def compare_builds(
         only: in folders, patterns of relative paths to look at, with ``*`` for anything; none means all.
         forms: in folders, of files to look at.
         progress: gives back the paths one by one, and may show how far it is.
+
+    Raises:
+        ComparisonError: one is missing or not ELF, nothing is in both, or files differ in form or machine.
     """
     for path in (before, after):
         if not path.exists():

@@ -26,7 +26,8 @@ def make(problem: str, flatten: bool = False, **arguments: Any) -> gymnasium.Env
     """Make the environment of a problem; the problem is imported only now.
 
     Args:
-        flatten: observations become one vector, see `vector.VectorObservation`.
+        flatten: observations become one float32 vector, see `vector.VectorObservation`.
+        **arguments: of the environment, for inlining and registers those of `env.CompileEnv`.
     """
     from mlgo.envs.env import CompileEnv
     from mlgo.envs.vector import VectorObservation

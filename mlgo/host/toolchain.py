@@ -98,7 +98,7 @@ class Toolchain:
 
 
 def find_toolchain(setting: str, target: str) -> Toolchain:
-    """Find the compiler that the configuration names and read its version.
+    """Find the compiler that the configuration names and read its version; ToolchainError without a usable one.
 
     Args:
         setting: ``auto`` or ``ziglang`` for the wheel, else the name or path of a clang, or of a ``zig``.

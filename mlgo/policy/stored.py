@@ -5,7 +5,7 @@ An imported policy has the graph ``model.tflite`` in place of numbers.
 
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -14,7 +14,7 @@ import numpy as np
 from mlgo.base.files import file_sha256, read_array, read_input, read_record, write_bytes, write_record
 from mlgo.base.names import LANGUAGES, Language
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
-from mlgo.host.actions import ActionSpace, Binary
+from mlgo.host.actions import ActionSpace, Binary, check_features
 from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
 from mlgo.policy.imported import Graph, ImportedPolicy
@@ -117,7 +117,7 @@ def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Polic
 
 
 def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> StoredPolicy:
-    """Read a policy of any kind, for what only wants its answers; ``actions`` are those that are needed."""
+    """Read a policy of any kind; ArtifactError where it is damaged, PolicyError unless it has these ``actions``."""
     if (folder / FAILURE).exists():
         reason = read_record(folder / FAILURE).get("message")
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
@@ -245,6 +245,25 @@ def check_binary(task: str, learner: str) -> None:
     """Refuse a task whose answers a learner of yes and no cannot give."""
     if not isinstance(get_task(task).actions, Binary):
         raise ConfigError(f"{learner} learns answers of yes or no, task {task} has others; take bc or es for it")
+
+
+def decide(policy: StoredPolicy, observation: Mapping[str, Any]) -> int | float:
+    """What a policy answers to an observation: 1 or 0 for inlining, a position for eviction, else a priority.
+
+    Args:
+        observation: a number or an array by name of feature, as environments give it; the policy need not read all.
+
+    Raises:
+        PolicyError: a feature of the policy is missing.
+    """
+    wanted = (*policy.actions.needed, *policy.features)
+    check_features(wanted, list(observation), "the observation")
+    tensors = {name: np.squeeze(observation[name]) for name in wanted}
+    if isinstance(policy, ImportedPolicy):
+        answer = policy.answers({name: tensor[np.newaxis] for name, tensor in tensors.items()})
+    else:
+        answer = policy.actions.greedy(np, policy.logits(policy.actions.pack(np, tensors, policy.features)))
+    return np.asarray(answer, policy.actions.dtype).item()
 
 
 def languages_of(policy: StoredPolicy) -> tuple[str, ...]:

@@ -247,7 +247,7 @@ class Task:
 
 
 def get_task(name: str) -> Task:
-    """Look a task up whose compiles ask questions."""
+    """Look a task up whose compiles ask questions; ConfigError without such a one."""
     problem = PROBLEMS.get(name)
     if not isinstance(problem, Task):
         raise ConfigError(f"task {name} asks no questions while a module is compiled; it chooses among candidates")
@@ -344,6 +344,28 @@ class ConstantAdvisor:
     def respond_to(self, header: Header) -> Responder:
         advice = answer_dtype(header).type(self.value).tobytes()
         return lambda payload: advice
+
+
+@dataclass(frozen=True)
+class FunctionAdvisor:
+    """Lets a function answer, which maps an observation, arrays by name of feature as in environments, to a number.
+
+    1 or 0 for inlining, the position of a register for eviction, else a priority. What it raises ends the compile.
+    """
+
+    function: Callable[[dict[str, np.ndarray]], Any]
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the compiler's features; PolicyError where the function answers no number of the type expected."""
+        dtype = answer_dtype(header)
+
+        def respond(payload: bytes) -> bytes:
+            answer = np.asarray(self.function(header.unpack(payload)))
+            if answer.size != 1 or not np.can_cast(answer.dtype, dtype, "same_kind"):
+                raise PolicyError(f"the function answered {answer.tolist()!r:.80}, the compiler expects one {dtype}")
+            return answer.astype(dtype).tobytes()
+
+        return respond
 
 
 @dataclass(frozen=True)
