@@ -331,32 +331,51 @@ def interval(
     2.5 %, with the quantile t of Student's distribution of n - 1 degrees of freedom (Hesterberg, "What Teachers Should
     Know About the Bootstrap", The American Statistician 69, 2015). With `bca_shift` it is the BCa interval.
     """
-    quantile = math.sqrt(num_projects / (num_projects - 1)) * student_quantile(num_projects - 1, confidence)
+    special = distributions()
+    t = special.stdtrit(num_projects - 1, 0.5 + confidence / 2.0)
+    quantile = math.sqrt(num_projects / (num_projects - 1)) * t
     lower, upper = (bias + end / (1.0 - acceleration * end) for end in (bias - quantile, bias + quantile))
-    below, above = (50.0 * math.erfc(-end / math.sqrt(2.0)) for end in (lower, -upper))  # normal tails, in percent
-    low, high = np.percentile(drawn, [below, 100.0 - above], axis=-1)
+    percents = [100.0 * special.ndtr(lower), 100.0 - 100.0 * special.ndtr(-upper)]
+    low, high = np.percentile(drawn, percents, axis=-1)
     return low, high
 
 
-def student_quantile(degrees: int, confidence: float) -> float:
-    """The t between whose negative and itself a variable of Student's distribution lies with this probability.
+def distributions() -> Any:
+    """The module `scipy.special`, to whose digits all results were written; where it is not installed, our own."""
+    try:
+        from scipy import special  # here, since it is half of the time that `mlgo --help` would take
+    except ImportError:  # only extras bring it: it is a fifth of what the tool takes on the disk
+        return OwnDistributions
+    return special
 
-    That probability is a finite sum in ``theta = atan(t / sqrt(degrees))`` (Abramowitz and Stegun, "Handbook of
-    Mathematical Functions", 26.7.3 and 26.7.4), which grows with theta; so theta is found by bisection.
-    """
-    odd = degrees % 2
-    ratios = np.arange(1 + odd, degrees - 2, 2.0)
-    factors = np.cumprod(np.concatenate([np.ones(min(1, degrees - odd)), ratios / (ratios + 1.0)]))
-    powers = odd + 2.0 * np.arange(len(factors))
 
-    def probability(theta: float) -> float:
-        found = math.sin(theta) * float(factors @ math.cos(theta) ** powers)
-        return (theta + found) / (math.pi / 2.0) if odd else found
+class OwnDistributions:
+    """Three functions of `scipy.special`, with at least 9 equal digits."""
 
-    low, high = 0.0, math.pi / 2.0
-    while low < (middle := (low + high) / 2.0) < high:
-        low, high = (middle, high) if probability(middle) < confidence else (low, middle)
-    return math.sqrt(degrees) * math.tan(high)
+    ndtri = NormalDist().inv_cdf
+
+    @staticmethod
+    def ndtr(x: float) -> float:
+        """Normal distribution."""
+        return math.erfc(-x / math.sqrt(2.0)) / 2.0
+
+    @staticmethod
+    def stdtrit(degrees: int, p: float) -> float:
+        """Quantile of Student's distribution, for p of at least 0.5.
+
+        The probability of -t to t is a finite sum in ``theta = atan(t / sqrt(degrees))`` (Abramowitz and Stegun,
+        "Handbook of Mathematical Functions", 26.7.3 and 26.7.4), which grows with theta; so bisection finds theta.
+        """
+        odd = degrees % 2
+        ratios = np.arange(1 + odd, degrees - 2, 2.0)
+        factors = np.cumprod(np.concatenate([np.ones(min(1, degrees - odd)), ratios / (ratios + 1.0)]))
+        powers = odd + 2.0 * np.arange(len(factors))
+        low, high = 0.0, math.pi / 2.0
+        while low < (theta := (low + high) / 2.0) < high:
+            found = math.sin(theta) * float(factors @ math.cos(theta) ** powers)
+            is_low = ((theta + found) / (math.pi / 2.0) if odd else found) < 2.0 * p - 1.0
+            low, high = (theta, high) if is_low else (low, theta)
+        return math.sqrt(degrees) * math.tan(high)
 
 
 def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
@@ -369,8 +388,8 @@ def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[fl
     influence = left_out.mean() - left_out
     spread = float((influence**2).sum()) ** 1.5
     below = (np.mean(drawn < point) + np.mean(drawn <= point)) / 2.0
-    bias = NormalDist().inv_cdf(np.clip(below, 0.5 / len(drawn), 1.0 - 0.5 / len(drawn)))
-    return bias, float((influence**3).sum()) / (6.0 * spread) if spread else 0.0
+    bias = distributions().ndtri(np.clip(below, 0.5 / len(drawn), 1.0 - 0.5 / len(drawn)))
+    return float(bias), float((influence**3).sum()) / (6.0 * spread) if spread else 0.0
 
 
 def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:

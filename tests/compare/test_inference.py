@@ -1,6 +1,7 @@
 """Inference by hand, against published implementations, and what must hold for any sizes."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -16,13 +17,15 @@ from mlgo.compare.inference import (
     Change,
     Comparison,
     Gain,
+    OwnDistributions,
     compare_scores,
     correct,
+    distributions,
+    gains,
     holm,
     interval,
     sign_flip_test,
     sign_test,
-    student_quantile,
 )
 
 SIZES = st.lists(
@@ -188,7 +191,7 @@ def test_tails_of_the_expanded_percentile_interval():
     drawn = np.arange(1_000_001.0)
     low, high = interval(drawn, 0.95, 6)
     assert (low / 1e6, high / 1e6) == (pytest.approx(0.002432, abs=2e-6), pytest.approx(1 - 0.002432, abs=2e-6))
-    assert interval(drawn, 0.95, 10**5)[0] / 1e6 == pytest.approx(0.025, abs=1e-5)
+    assert interval(drawn, 0.95, 10**6)[0] / 1e6 == pytest.approx(0.025, abs=1e-5)
     for num in (6, 10, 24):
         tail = stats.norm.cdf(-math.sqrt(num / (num - 1)) * stats.t.ppf(0.975, num - 1))
         assert interval(drawn, 0.95, num)[0] / 1e6 == pytest.approx(tail, abs=1e-6)
@@ -196,9 +199,20 @@ def test_tails_of_the_expanded_percentile_interval():
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 27, 28, 10_000])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_quantiles_of_students_distribution_are_those_of_scipy(degrees, confidence):
-    expected = stats.t.ppf(0.5 + confidence / 2.0, degrees)
-    assert student_quantile(degrees, confidence) == pytest.approx(expected, rel=1e-10)
+def test_our_distributions_are_those_of_scipy(degrees, confidence):
+    p = 0.5 + confidence / 2.0
+    assert OwnDistributions.stdtrit(degrees, p) == pytest.approx(stats.t.ppf(p, degrees), rel=1e-10)
+    assert OwnDistributions.ndtri(p) == pytest.approx(stats.norm.ppf(p), rel=1e-13)
+    assert OwnDistributions.ndtr(-3.0 * p) == pytest.approx(stats.norm.cdf(-3.0 * p), rel=1e-13)
+
+
+def test_without_scipy_intervals_are_the_same(monkeypatch):
+    after, before = np.array([90.0, 70, 99, 101, 50, 98, 97]), np.full(7, 100.0)
+    with_scipy = gains(after[None], before, BOOTSTRAP)
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert distributions() is OwnDistributions
+    for one, other in zip(gains(after[None], before, BOOTSTRAP), with_scipy, strict=True):
+        assert one == pytest.approx(other, rel=1e-9)
 
 
 def test_against_the_bootstrap_of_scipy():
