@@ -3,7 +3,6 @@
 The names below are loaded when they are first used, so ``import mlgo`` stays fast. docs/library.md shows them.
 """
 
-from pkgutil import resolve_name
 from typing import Any
 
 __version__ = "0.3.0"
@@ -34,6 +33,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name (PEP 562)."""
     if name not in _PLACES:
         raise AttributeError(f"module 'mlgo' has no attribute {name!r}")
+    from pkgutil import resolve_name
+
     return resolve_name(_PLACES[name])
 
 

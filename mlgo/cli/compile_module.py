@@ -9,7 +9,7 @@ import numpy as np
 from mlgo.base.config import Config
 from mlgo.base.files import file_sha256, read_input
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.program import CONFIG, add_command, add_options, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, policy_folder, read_config, say
 from mlgo.corpus.store import load_modules, unpack_bitcode
 from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.evaluate import logged
@@ -29,7 +29,7 @@ def add_parser(commands: Any) -> None:
         "--policy",
         default="default",
         metavar="P",
-        help="default, never, always, random:SEED, or a policy's folder; for register eviction lightest, first, "
+        help="default, never, always, random:SEED, or a policy's folder or name; for register eviction lightest, first, "
         "random:SEED, or a policy's folder; for register priority longest, equal, random:SEED, or a policy's folder",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
@@ -117,10 +117,10 @@ def parse_policy(text: str, task: Task, toolchain: Toolchain, stream: str) -> Ad
     known = _words(task, toolchain, int(seed) if word == "random" else 0, stream)
     if (word if word == "random" else text) in known:
         return known[word]
-    if not Path(text).is_dir():
+    if not (folder := policy_folder(text)).is_dir():
         words = ", ".join(f"{name}:SEED" if name == "random" else name for name in known)
-        raise ConfigError(f"--policy {text}: neither {words} nor a policy's folder")
-    policy = load_stored(Path(text))
+        raise ConfigError(f"--policy {text}: neither {words} nor a policy's folder or name")
+    policy = load_stored(folder)
     if policy.task != task.name:
         raise PolicyError(f"{text} was trained for task {policy.task}, not {task.name}")
     return policy
@@ -141,7 +141,7 @@ def _words(task: Task, toolchain: Toolchain, seed: int, stream: str) -> dict[str
 
 def policy_identity(text: str) -> tuple[str, str]:
     """What a policy is logged as: the word, or the folder's name; and the hash of its weights, empty without."""
-    folder = Path(text)
+    folder = policy_folder(text)
     if text in ("default", "never", "always") or not folder.is_dir():
         return text, ""
     return folder.resolve().name, file_sha256(model_file(folder))

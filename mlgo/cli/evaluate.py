@@ -20,7 +20,7 @@ from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.cc import add_languages
-from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
+from mlgo.cli.program import CONFIG, add_command, add_options, policy_folder, positive, say, settings_of, workers_of
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
@@ -41,7 +41,7 @@ from mlgo.pool.cores import usable_cores
 
 def add_parser(commands: Any) -> None:
     parser = add_command(commands, "evaluate", run)
-    parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
+    parser.add_argument("--policy", type=policy_folder, required=True, metavar="P", help="a policy's folder or name")
     parser.add_argument("--corpus", type=Path, metavar="DIR", help="folder with modules.parquet, projects/, programs/")
     parser.add_argument("--split", choices=SPLITS, help="only this split of the corpus")
     parser.add_argument(
