@@ -35,9 +35,7 @@ def requirements(extra: str = "") -> tuple["Requirement", ...]:
         found = map(Requirement, metadata.requires("mlgo") or ())
     except metadata.PackageNotFoundError:  # our code was sent to this machine without its metadata
         return ()
-    if not extra:
-        return tuple(one for one in found if one.marker is None)
-    return tuple(one for one in found if one.marker and one.marker.evaluate({"extra": extra}))
+    return tuple(one for one in found if (one.marker.evaluate({"extra": extra}) if one.marker else not extra))
 
 
 NOT_INSTALLED = "not installed"
@@ -65,9 +63,8 @@ def require(purpose: str, *extras: str) -> None:
     for extra in extras:
         for one in requirements(extra):
             if wrong := shortcoming(one):
-                raise PackageError(
-                    f"{purpose} needs {one.name}{one.specifier} ({wrong}); run {install_command(*extras)}"
-                )
+                needed = f"{purpose} needs {one.name}{one.specifier}"
+                raise PackageError(f"{needed} ({wrong}); run {install_command(*extras)}")
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
@@ -76,9 +73,8 @@ def import_extra(module: str, extra: str, purpose: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise PackageError(
-            f"{purpose} needs {module} (not importable: {in_one_line(error)}); run {install_command(extra)}"
-        ) from error
+        wrong = f"cannot be imported: {in_one_line(error)}"
+        raise PackageError(f"{purpose} needs {module} ({wrong}); run {install_command(extra)}") from error
 
 
 _TIMEOUT_S = 60.0

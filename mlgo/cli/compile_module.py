@@ -9,8 +9,9 @@ import numpy as np
 from mlgo.base.config import Config
 from mlgo.base.files import file_sha256, read_input
 from mlgo.base.scratch import scratch_directory
-from mlgo.cli.program import CONFIG, add_command, add_options, policy_folder, read_config, say
+from mlgo.cli.program import CONFIG, add_command, add_options, read_config, say
 from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.deploy.drivers import policy_folder
 from mlgo.errors import ConfigError, CorpusError, PolicyError
 from mlgo.evaluate import logged
 from mlgo.host.frontend import FrontEnd
@@ -29,8 +30,8 @@ def add_parser(commands: Any) -> None:
         "--policy",
         default="default",
         metavar="P",
-        help="default, never, always, random:SEED, or a policy's folder or name; for register eviction lightest, first, "
-        "random:SEED, or a policy's folder; for register priority longest, equal, random:SEED, or a policy's folder",
+        help="default, never, always, random:SEED, a policy's folder, or its name; for register eviction lightest, "
+        "first, random:SEED, or a folder; for register priority longest, equal, random:SEED, or a folder",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="OBJ", help="keep the object file")
     parser.add_argument("--log", type=Path, metavar="FILE", help="log the compile, for mlgo replay episode")

@@ -20,10 +20,11 @@ from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
 from mlgo.cli.cc import add_languages
-from mlgo.cli.program import CONFIG, add_command, add_options, policy_folder, positive, say, settings_of, workers_of
+from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
+from mlgo.deploy.drivers import policy_folder
 from mlgo.errors import CompileError, ConfigError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin

@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from mlgo.base.config import (
 from mlgo.base.files import shown, write_record
 from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
-from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError, PolicyError
+from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError
 from mlgo.host.process import die_with_parent
 from mlgo.host.toolchain import Toolchain, find_toolchain
 
@@ -160,16 +159,6 @@ def configured(args: argparse.Namespace) -> tuple[Config, Toolchain]:
     """The configuration that the options name, and its compiler."""
     config = read_config(args)
     return config, find_toolchain(config.toolchain, config.target)
-
-
-def policy_folder(named: str) -> Path:
-    """Folder of a released policy whose name is given; all else is a path already."""
-    if not (path := Path(named)).exists():
-        from mlgo.deploy.drivers import find_policy  # takes 0.1 s
-
-        with suppress(PolicyError):
-            return find_policy(named)
-    return path
 
 
 def say(args: argparse.Namespace, record: Any, text: str) -> None:

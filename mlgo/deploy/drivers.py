@@ -94,6 +94,11 @@ def find_policy(named: str) -> Path:
     raise PolicyError(f"--policy {named}: no folder, and no installed policy; installed are {', '.join(names)}")
 
 
+def policy_folder(named: str) -> Path:
+    """A path as it is, or the folder of a released policy whose name is given."""
+    return Path(_installed().path(named)) if not Path(named).exists() and named in _installed().names() else Path(named)
+
+
 def _installed() -> ModuleType:
     """The package ``mlgo-policies`` if it is there, which may be newer than this one; else the policies in this one."""
     try:

@@ -117,7 +117,7 @@ def test_commands_that_install_several_extras(monkeypatch):
 
 def test_a_module_that_is_there_but_broken_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "lief", None)
-    with pytest.raises(PackageError, match=r"bitcode needs lief \(not importable: .*\); run make setup$"):
+    with pytest.raises(PackageError, match=r"bitcode needs lief \(cannot be imported: .*\); run make setup$"):
         import_extra("lief", "embedded", "bitcode")
 
 
