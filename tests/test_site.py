@@ -121,22 +121,42 @@ def test_links_inside_resolve_and_nothing_is_loaded_from_elsewhere(site):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", WIDTHS)
-def test_no_page_scrolls_sideways_or_asks_for_anything_elsewhere(site, browser, width):
+def test_no_page_scrolls_sideways_or_asks_for_anything_elsewhere(site, browser):
+    wide, errors = {}, []
     with served(site) as address:
-        page, errors = browser.open(address, width), []
+        page = browser.open(address)
         page.on("pageerror", lambda error: errors.append((page.url, str(error))))
         page.on("response", lambda got: got.status < 400 or errors.append((page.url, got.url)))
-        wide = {}
         for path in sorted(site.rglob("*.html")):
             name = path.relative_to(site).as_posix()
-            if name != "404.html":
-                page.goto(address + name)
-                wide |= {name: found} if (found := too_wide(page)) else {}
+            if name == "404.html":
+                continue
+            page.goto(address + name)
+            for width in WIDTHS:
+                page.set_viewport_size({"width": width, "height": 900})
+                if found := too_wide(page):
+                    wide[name, width] = found
         page.context.close()
     assert wide == {}
     assert errors == []
     assert browser.refused == []
+
+
+@pytest.mark.slow
+def test_the_browser_notices_what_these_tests_look_for(tmp_path, browser):
+    (tmp_path / "index.html").write_text(
+        "<div style='overflow: auto'><pre style='width: 900px'>may scroll</pre></div>"
+        "<pre id='wide' style='width: 900px'>may not</pre><img src='http://elsewhere.invalid/picture.png'>"
+    )
+    with served(tmp_path) as address:
+        page = browser.open(address, 400)
+        (found,) = too_wide(page)
+        assert found.startswith('<pre id="wide"')
+        page.set_viewport_size({"width": 1300, "height": 900})
+        assert too_wide(page) == []
+        page.context.close()
+    assert browser.refused == ["http://elsewhere.invalid/picture.png"]
+    browser.refused.clear()
 
 
 @pytest.mark.slow
