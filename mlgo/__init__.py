@@ -14,6 +14,7 @@ _PLACES = {
     "get_task": "mlgo.host.tasks.task:get_task",
     "FrontEnd": "mlgo.host.frontend:FrontEnd",
     "load_policy": "mlgo.policy.stored:load_stored",
+    "find_policy": "mlgo.deploy.drivers:find_policy",
     "decide": "mlgo.policy.stored:decide",
     "FunctionAdvisor": "mlgo.host.tasks.task:FunctionAdvisor",
     "compile_plain": "mlgo.host.session:compile_plain",

@@ -266,6 +266,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return re.sub(r"\0(\d+)\0", lambda match: kept[int(match[1])], text)
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Call functions by their public names, where these are others."""
+    for name, place in mlgo._PLACES.items() if page.file.src_uri == "reference/python.md" else ():
+        html = html.replace(f'<span class="nf">{place.rpartition(":")[2]}</span>', f'<span class="nf">{name}</span>')
+    return html
+
+
 def _place_of(path: str) -> str | None:
     """Place in the site of a file of the repository; None where it has none."""
     copied = {origin: place for place, origin in COPIED.items()}

@@ -626,8 +626,12 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
 
 
 def load_config(*paths: Path) -> Config:
-    """Read a configuration file, with presets laid over it in order; ConfigError names a wrong key or value."""
-    settings = read_settings(*paths)
+    """Read a configuration file, the default one if none is named, with presets laid over it in order.
+
+    Raises:
+        ConfigError: a key or value is wrong, or missing.
+    """
+    settings = read_settings(*(paths or [default_config()]))
     return parse_config(settings.values, settings.source)
 
 

@@ -86,7 +86,7 @@ def default_policy() -> Path:
 
 
 def find_policy(named: str) -> Path:
-    """Folder of a policy: a path, or the name of a released one."""
+    """Folder of a policy: a path, or the name of a released one; PolicyError if it is neither."""
     if Path(named).is_dir():
         return Path(named)
     if named in (names := _installed().names()):
