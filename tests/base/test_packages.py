@@ -40,6 +40,11 @@ def index(tmp_path, monkeypatch):
         def log_message(self, *arguments):
             pass
 
+        def copyfile(self, source, output):
+            data = source.read()
+            is_cut = self.path.endswith(".gz") and (folder / "cut").exists()
+            output.write(data[: len(data) // 2] if is_cut else data)
+
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/")
@@ -82,6 +87,23 @@ def test_what_an_index_does_not_have_is_not_kept(served, tmp_path, index):
     with pytest.raises(PackageError):
         fetch_package(PACKAGE, tmp_path / "cache")
     assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_an_index_that_fails_half_way_leaves_nothing_and_serves_the_next_time(tmp_path, index):
+    (index / "cut").touch()
+    with pytest.raises(PackageError, match=r"thing 1\.0 is not in .* and the package index cannot be reached"):
+        fetch_package(PACKAGE, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+    (index / "cut").unlink()
+    assert fetch_package(PACKAGE, tmp_path / "cache").read_bytes() == b"sources"
+
+
+def test_the_proxy_of_the_environment_is_used(tmp_path, index, monkeypatch):
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", NOWHERE)
+    with pytest.raises(PackageError, match=r"cannot be reached \(ProxyError\); connect once"):
+        fetch_package(PACKAGE, tmp_path / "cache")
 
 
 def test_no_network_and_no_cache(tmp_path, monkeypatch):

@@ -262,6 +262,18 @@ def test_words_that_cannot_be_understood_are_named(build, words, status, message
         assert (run.returncode, message in run.stderr) == (status, True)
 
 
+@pytest.fixture
+def scripts(tmp_path):
+    """The command, with a Python that says what it was told."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    says = '#!/bin/sh\necho "$MLGO_DRIVER"\necho "${ZIG_GLOBAL_CACHE_DIR-}"\n'
+    for name, text in (("mlgo", MLGO.read_text()), ("python3", says)):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.mark.parametrize(
     ("options", "place"),
     [
@@ -274,19 +286,26 @@ def test_words_that_cannot_be_understood_are_named(build, words, status, message
         (["--", "--policy", "of the compiler"], "default{bin}/@"),
     ],
 )
-def test_where_a_driver_is_looked_for(tmp_path, options, place):
-    folder, scripts = tmp_path / "work", tmp_path / "bin"
+def test_where_a_driver_is_looked_for(tmp_path, scripts, options, place):
+    folder = tmp_path / "work"
     (folder / "a policy").mkdir(parents=True)
-    scripts.mkdir()
-    for path, text in (
-        (folder / "clang", ""),
-        (scripts / "mlgo", MLGO.read_text()),
-        (scripts / "python3", '#!/bin/sh\necho "$MLGO_DRIVER"'),
-    ):
-        path.write_text(text)
-        path.chmod(0o755)
+    (folder / "clang").touch(0o755)
     run = Build(folder).run(scripts / "mlgo", "cc", *options, MLGO_CACHE="cache", MLGO_POLICY="")
-    assert run.stdout.strip() == "cache/drivers/" + place.format(bin=scripts, here=folder) + "/driver"
+    assert run.stdout.split("\n")[0] == "cache/drivers/" + place.format(bin=scripts, here=folder) + "/driver"
+
+
+def test_of_a_home_that_cannot_be_written_the_caches_are_in_a_folder_of_ours(tmp_path, scripts):
+    home = {"HOME": "/dev/null", "XDG_CACHE_HOME": "", "MLGO_CACHE": "", "MLGO_POLICY": "", "ZIG_GLOBAL_CACHE_DIR": ""}
+    folder, build = tmp_path / f"mlgo-cache-{os.getuid()}", Build(tmp_path)
+    first, second = (build.run(scripts / "mlgo", "c++", TMPDIR=str(tmp_path), **home) for _ in range(2))
+    assert first.stdout == second.stdout == f"{folder}/drivers/default{scripts}/@/driver\n{folder}/zig\n"
+    assert first.stderr == f"mlgo c++: warning: cannot write /dev/null/.cache; caches go to {folder}\n"
+    assert second.stderr == ""
+    assert folder.stat().st_mode & 0o777 == 0o700
+    folder.rename(tmp_path / "other")
+    folder.symlink_to(tmp_path / "other")  # as somebody else could make one
+    third = build.run(scripts / "mlgo", "c++", TMPDIR=str(tmp_path), **home)
+    assert third.stdout == f"/dev/null/.cache/mlgo/drivers/default{scripts}/@/driver\n\n"
 
 
 @pytest.mark.slow
