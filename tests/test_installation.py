@@ -164,23 +164,21 @@ def test_every_base_command_works_in_an_empty_folder(run):
 
     assert "text_bytes" in run("mlgo", "compile", "called.cpp", "--policy", "never").stdout
     run("mlgo", "compile", "called.cpp", "--policy", "tree8-s0", "--log", "called.episode", "-o", "before.o")
-    assert "same" in run("mlgo", "replay", "episode", "called.episode", "--policy", "tree8-s0").stdout.lower()
+    assert "equal" in run("mlgo", "replay", "episode", "called.episode", "--policy", "tree8-s0").stdout
     run("mlgo", "c++", "--log", "log", "--", "-Oz", "-c", "called.cpp", "-o", "called.o")
     run("mlgo", "c++", "--plain", "--", "-Oz", "-c", "called.cpp", "-o", "plain.o")
     assert json.loads((run.folder / "log").read_text())["outcome"] == "advised"
     assert "called" in run("mlgo", "size-diff", "plain.o", "called.o").stdout
-    (run.folder / "plain.c").write_text(CALLED)
-    run("mlgo", "cc", "--", "-Oz", "-c", "plain.c")
-
     make = ("make", "CXX=c++", "program")
     run("mlgo", "capture", "-o", "captured/app", "--root", ".", "--", *make)
     result = run("mlgo", "evaluate", "--policy", "marginal-s0", "--project", "captured/app", "--json")
     evaluated = json.loads(result.stdout)
     assert (evaluated["modules"], evaluated["failed"]) == (2, 0)
     assert Path(run.folder, evaluated["page"]).stat().st_size < 2_000_000
-    for name in ("called", "main"):
-        run("mlgo", "c++", "--whole", "--", "-Oz", "-c", f"{name}.cpp", "-o", f"{name}.o")
-    run("mlgo", "ld++", "--", "called.o", "main.o", "-o", "linked")
+    for name, text in (("called", CALLED), ("main", MAIN.replace("**)", "**argv)"))):  # zig builds no C++ library for C
+        (run.folder / f"{name}.c").write_text(text)
+        run("mlgo", "cc", "--whole", "--", "-Oz", "-c", f"{name}.c")
+    run("mlgo", "ld", "--", "-Oz", "called.o", "main.o", "-o", "linked")
     assert subprocess.run([run.folder / "linked"], timeout=10).returncode == 0
     kept = REPOSITORY / "docs/results/sealed"
     assert "what ships, in total" in run("mlgo", "report", "truth", "--data", kept).stdout
