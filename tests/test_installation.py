@@ -168,7 +168,7 @@ def test_every_base_command_works_in_an_empty_folder(run):
     run("mlgo", "c++", "--log", "log", "--", "-Oz", "-c", "called.cpp", "-o", "called.o")
     run("mlgo", "c++", "--plain", "--", "-Oz", "-c", "called.cpp", "-o", "plain.o")
     assert json.loads((run.folder / "log").read_text())["outcome"] == "advised"
-    assert "called" in run("mlgo", "size-diff", "plain.o", "called.o").stdout
+    assert "total" in run("mlgo", "size-diff", "plain.o", "called.o").stdout
     make = ("make", "CXX=c++", "program")
     run("mlgo", "capture", "-o", "captured/app", "--root", ".", "--", *make)
     result = run("mlgo", "evaluate", "--policy", "marginal-s0", "--project", "captured/app", "--json")
@@ -193,7 +193,7 @@ def test_extras_that_are_missing_are_named(run):
     assert refused.endswith("(not installed); run pip install 'mlgo[train,import]'\n")
     assert refused.count("\n") == 1  # no traceback
     program = "import mlgo.base.packages as packages; packages.pin_package('numpy', '2.4.0', 'sdist')"
-    assert "run pip install 'mlgo[pipeline]'" in run("python", "-c", program, status=1).stderr
+    assert "run pip install 'mlgo[index]'" in run("python", "-c", program, status=1).stderr
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def bounded(
 @contextmanager
 def _index(package: Package, situation: str, remedy: str = "connect once") -> Iterator["PyPISimple"]:
     """The index that pip would use; what goes wrong with it in words, which begin with the situation."""
-    require("the package index", "pipeline")
+    require("the package index", "index")
     # Imported here: only fetching needs the network stack.
     import requests
     from pypi_simple import PYPI_SIMPLE_ENDPOINT, DigestMismatchError, NoSuchProjectError, PyPISimple

@@ -80,7 +80,8 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
     for name in PROGRAMS if IS_CHECKOUT else ():
         yield _looked_at(name, partial(_program, name), f"install {name} from your distribution")
     yield _looked_at("fifo", _fifo, "point TMPDIR at a local file system that allows FIFOs")
-    yield _looked_at("disk", _disk, "free 4 GB for the default preset")
+    if IS_CHECKOUT:
+        yield _looked_at("disk", _disk, "free 4 GB for the default preset")
     yield Check("cores", True, f"{usable_cores()} usable")
     step, remedy = "configuration", "mend the file, or give another with --config"
     try:

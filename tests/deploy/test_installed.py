@@ -1,6 +1,7 @@
 """The package mlgo-policies in an environment of its own, and `mlgo cc` with what it brings."""
 
 import importlib
+import json
 import shutil
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def test_an_installed_policy_may_be_named(installed, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch):
-    """From a folder that is no checkout, with mlgo installed as a package is: without data/."""
+    """From a folder that is no checkout, with mlgo installed as a package is: with mlgo-policies and without."""
     environment, program = build.folder / "venv", build.folder / "work"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
     python = environment / "bin/python3"
@@ -75,17 +76,21 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
             environment / "bin/mlgo", "cc", "--languages", "c", "--log", "log", *options, "--", "-Oz", "-c", "calls.c"
         )
 
+    def policy_of_default():
+        (known,) = (build.folder / "cache/drivers").glob(f"default{environment}/bin/@/made_from.json")
+        (found,) = (name for name in json.loads(known.read_text()) if name.endswith("policy.json"))
+        return found
+
     without = compiled()
-    assert without.returncode == 0
-    assert "there is no released policy here; install mlgo-policies" in without.stderr
+    assert (without.returncode, without.stderr) == (0, "")
+    assert policy_of_default() == (own := str(packages / "mlgo/deploy/policies/marginal-s0/policy.json"))
     pip = run(python, "-m", "pip", "install", "--no-index", "--no-deps", "--disable-pip-version-check", wheel)
     assert pip.returncode == 0, pip.stderr
     default, by_name = compiled(), compiled("--policy", "tree8-s0")
     assert (default.returncode, default.stderr) == (by_name.returncode, by_name.stderr) == (0, "")
     log = (program / "log").read_text()
-    assert log.count('"outcome":"advised"') == 2, log
-    kept = build.folder / "cache/drivers"
-    assert {path.relative_to(kept).parts[0] for path in kept.rglob("driver")} == {"default", "installed@tree8-s0"}
+    assert log.count('"outcome":"advised"') == 3, log
+    assert policy_of_default() == str(packages / "mlgo_policies/policies/marginal-s0/policy.json")
     shutil.move(python, environment / "python3")  # drivers are there, so nothing of this needs Python
     assert compiled("--policy", "tree8-s0").stderr == ""
     shutil.move(environment / "python3", python)
@@ -93,4 +98,4 @@ def test_a_compile_right_after_the_installation(wheel, build, cache, monkeypatch
     assert "Version: 1.0.0\n" in shown
     assert "License-Expression: Apache-2.0\n" in shown or "License: " in shown
     assert run(python, "-m", "pip", "uninstall", "--yes", "mlgo-policies").returncode == 0
-    assert "install mlgo-policies" in compiled().stderr
+    assert (compiled().returncode, policy_of_default()) == (0, own)
