@@ -67,6 +67,15 @@ def require(purpose: str, *extras: str) -> None:
                 raise PackageError(f"{needed} ({wrong}); run {install_command(*extras)}")
 
 
+def missing_module(module: str) -> str:
+    """What to say of a module that is not there; empty unless an extra brings it."""
+    package = canonical_name(module.partition(".")[0])
+    for extra in metadata.metadata("mlgo").get_all("Provides-Extra") or ():
+        if extra != "dev" and package in {canonical_name(one.name) for one in requirements(extra)}:
+            return f"{module} is not installed; run {install_command(extra)}"
+    return ""
+
+
 def import_extra(module: str, extra: str, purpose: str) -> Any:
     """Import a module that an extra brings, or say how to install it."""
     require(purpose, extra)

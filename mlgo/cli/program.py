@@ -25,6 +25,7 @@ from mlgo.base.config import (
     read_settings,
 )
 from mlgo.base.files import shown, write_record
+from mlgo.base.packages import missing_module
 from mlgo.base.sealed import check_corpus
 from mlgo.base.threads import one_thread_each
 from mlgo.errors import ArtifactError, ConfigError, MlgoError, PackageError
@@ -243,6 +244,8 @@ def _reason(error: Exception) -> str:
     """
     if isinstance(error, MlgoError):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return missing_module(error.name or "")
     if isinstance(error, MemoryError):
         return "no memory is left; free some, or raise the limit (ulimit -v)"
     if isinstance(error, ValueError) and str(error).startswith("embedded null"):

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.base.packages import Package, fetch_package, import_extra, install_command, require
+from mlgo.base.packages import Package, fetch_package, import_extra, install_command, missing_module, require
 from mlgo.errors import PackageError
 from tests.conftest import almost
 
@@ -135,6 +135,12 @@ def test_commands_that_install_several_extras(monkeypatch):
     assert install_command("train", "import", "ray") == "make setup 'EXTRA=import ray'"
     monkeypatch.setattr("mlgo.base.packages.IS_CHECKOUT", False)
     assert install_command("train", "import") == "pip install 'mlgo[train,import]'"
+
+
+def test_a_module_that_is_missed_is_named_with_its_extra():
+    assert missing_module("pypi_simple.client") == "pypi_simple.client is not installed; run make setup"
+    assert missing_module("optuna") == "optuna is not installed; run make setup EXTRA=optuna"
+    assert missing_module("mlgo.nowhere") == missing_module("nothing") == ""  # a defect, which shows its traceback
 
 
 def test_a_module_that_is_there_but_broken_is_named(monkeypatch):
