@@ -72,7 +72,7 @@ check: setup $(VENV)/installed-docs  ## linters, formatters, types, workflow, th
 	$(RUN) mypy
 	$(RUN) snakefmt --check Snakefile workflow
 	$(RUN) python scripts/lint_workflow.py
-	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --strict --quiet
+	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --strict
 
 docs: setup $(VENV)/installed-docs  ## build the documentation as a site in data/site, and serve it until Ctrl-C
 	$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs serve --strict

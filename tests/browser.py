@@ -40,6 +40,13 @@ _WIDE = """() => {
     .map(one => one.outerHTML.slice(0, 120));
 }"""
 
+# Without this, what is measured right after a window has another width is still on its way.
+_STILL = """addEventListener("DOMContentLoaded", () => {
+  const style = document.createElement("style");
+  style.textContent = "*, *::before, *::after { transition: none !important; animation: none !important; }";
+  document.head.append(style);
+})"""
+
 
 class Browser:
     """A browser that is running."""
@@ -50,7 +57,7 @@ class Browser:
         """Addresses that pages asked for beyond this machine; none was reached."""
 
     def open(self, page: str | Path, width: int = 1300, *, height: int = 900, dark: bool = False) -> Any:
-        """A page in a window of its own, loaded: a ``playwright.sync_api.Page``.
+        """A page in a window of its own, loaded, without animations: a ``playwright.sync_api.Page``.
 
         Args:
             page: address on loopback (see `served`), or a file.
@@ -62,6 +69,7 @@ class Browser:
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", accept_downloads=True
         )
         window.route("**/*", self._pass)
+        window.add_init_script(_STILL)
         opened = window.new_page()
         opened.goto(address, wait_until="load")
         return opened

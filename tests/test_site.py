@@ -1,6 +1,7 @@
 """The documentation as a site: what it holds, its links, and how it looks in a real browser."""
 
 import posixpath
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,15 +66,37 @@ def test_the_page_for_users_of_the_tool_is_short():
     assert "docs/get-started.md" in (REPOSITORY / "README.md").read_text().partition("\n## ")[0]
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The built site; a warning, such as of a dead link or anchor, fails the build."""
+def build(folder, **settings) -> subprocess.CompletedProcess:
+    """Build the site as `make check` does, under a configuration with some other settings."""
     if not find_spec("material") or not find_spec("mkdocstrings"):
         pytest.skip("the site's packages are not installed: make setup EXTRA=docs")
-    folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder]
-    subprocess.run(command, cwd=REPOSITORY, check=True, timeout=300)
-    return folder
+    config = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text().replace("paths: [.]", f"paths: ['{REPOSITORY}']"))
+    config |= {"docs_dir": str(DOCS), "hooks": [str(REPOSITORY / "scripts/site_pages.py")], **settings}
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(config | {"site_dir": str(folder / "site")}))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", folder / "mkdocs.yml"]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=500)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built site."""
+    run = build(folder := tmp_path_factory.mktemp("site"))
+    assert run.returncode == 0, run.stderr
+    return folder / "site"
+
+
+@pytest.mark.slow
+def test_dead_links_and_anchors_and_pages_without_a_place_end_the_build(tmp_path):
+    docs = tmp_path / "docs"
+    shutil.copytree(DOCS, docs)
+    (docs / "orphan.md").write_text("# No place")
+    with (docs / "speed.md").open("a") as file:
+        file.write("\n[a](gone.md) [b](builds.md#gone) [c](../config/gone.yaml) [d](../README.md#gone) [e](#gone)\n")
+    run = build(tmp_path, docs_dir=str(docs))
+    assert run.returncode == 1
+    assert "Aborted with 6 warnings in strict mode!" in run.stderr
+    for what in ("orphan.md", "gone.md", "builds.md#gone", "../config/gone.yaml", "index.md#gone", "'#gone'"):
+        assert what in run.stderr
 
 
 class Links(HTMLParser):
@@ -121,6 +144,7 @@ def test_links_inside_resolve_and_nothing_is_loaded_from_elsewhere(site):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # a hundred pages; on idle cores they take a minute
 def test_no_page_scrolls_sideways_or_asks_for_anything_elsewhere(site, browser):
     wide, errors = {}, []
     with served(site) as address:
