@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from mlgo.base.packages import requirements
 from mlgo.cli.main import COMMANDS
+from scripts.build_dist import EPOCH
 from tests.conftest import REPOSITORY
 
 BASE = ("doctor", "capture", "compile", "cc", "c++", "ld", "evaluate", "replay", "size-diff", "report")
@@ -88,6 +89,10 @@ def test_extras_are_those_of_pyproject():
     assert not [one for one in PROJECT["dependencies"] if Requirement(one).marker]
 
 
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def build(output: Path) -> list[Path]:
     program = [sys.executable, "scripts/build_dist.py", "-o", str(output)]
     subprocess.run(program, cwd=REPOSITORY, check=True, capture_output=True, timeout=300)
@@ -148,7 +153,22 @@ def run(environment, tmp_path_factory):
 def test_the_distributions_are_the_same_bytes_each_time(dist, tmp_path):
     for one, other in zip(dist, build(tmp_path), strict=True):
         assert one.name == other.name
-        assert hashlib.sha256(one.read_bytes()).digest() == hashlib.sha256(other.read_bytes()).digest()
+        assert sha256(one) == sha256(other)
+    wheel, sdist = dist
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "-w",
+        tmp_path / "pip",
+    ]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": EPOCH}
+    subprocess.run([*pip, sdist], check=True, capture_output=True, timeout=300, env=environment)
+    assert sha256(tmp_path / "pip" / wheel.name) == sha256(wheel)
 
 
 @pytest.mark.slow
