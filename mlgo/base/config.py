@@ -6,18 +6,21 @@
 
 import functools
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from mlgo.base.files import MAX_TEXT_BYTES, content_hash, parse_json, place, read_input
+from mlgo.base.files import MAX_TEXT_BYTES, content_hash, joined, parse_json, place, read_input
 from mlgo.base.names import Language, ProjectName
 from mlgo.base.registry import LEARNERS, PROBLEMS, training_chain
-from mlgo.errors import ConfigError
+from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -100,20 +103,6 @@ class CompileConfig(Section):
     tell_heuristic: bool
     """Whether LLVM's own decision is a feature of each question. Then a policy can agree with it exactly where it knows
     nothing better. LLVM 21 and newer; no exported model takes it."""
-
-
-DEFAULT_COMPILE = CompileConfig(
-    objective=measures.DEFAULT.name,
-    optimization="-Oz",
-    size_stop_factor=4.0,
-    compile_timeout_s=120.0,
-    max_memory_gb=8.0,
-    answer_timeout_s=60.0,
-    max_questions=1_000_000,
-    ir2vec="",
-    tell_heuristic=False,
-)
-"""Section ``compile`` of config/config.yaml, for what runs without that file; a test holds the two together."""
 
 
 class Splits(Section):
@@ -581,22 +570,98 @@ class Settings:
 
 OF_CHECKOUT = Path("config/config.yaml")
 """Place of the configuration in a checkout, where commands that change it look."""
+OF_PROJECT = "mlgo.yaml"
+"""File in which a project states what it changes of the package's configuration."""
+
+_ONLY_NAMED = ("toolchain", "workers.kind", "workers.address", "generalisation.compilers", "cse.superpmi")
+"""Settings that name programs, addresses of others, or what leads there."""
+_MAX_FOUND_BYTES, _MAX_FOUND_WAIT_S = 1 << 20, 3600.0
 
 
 def default_config() -> Path:
-    """The configuration where nobody names one: that of the checkout we are in, else the package's own.
+    """The configuration where nobody names one: of the checkout we are in, else of the project, else the package's own.
 
-    A project of others may have a file of this name, too, so a checkout is known by its recipes.
+    A project of others may have a file of this name, too, so a checkout is known by its recipes. What is found may be
+    of others, so it is checked, except in the checkout whose code runs.
     """
-    return OF_CHECKOUT if OF_CHECKOUT.is_file() and Path("config/corpora").is_dir() else _OF_PACKAGE
+    in_checkout = OF_CHECKOUT.is_file() and Path("config/corpora").is_dir()
+    found = OF_CHECKOUT if in_checkout else _of_project()
+    if found is None or (in_checkout and _OF_PACKAGE.parents[1].samefile(Path())):
+        return found or _OF_PACKAGE
+    if objection := _objection(found):
+        raise ConfigError(f"{found} {objection}; it was found, not named: --config {shlex.quote(str(found))} trusts it")
+    return found
+
+
+def package_config() -> dict[str, Any]:
+    """Values of the package's own configuration, which a project's are laid over."""
+    return dict(read_yaml(_OF_PACKAGE))
+
+
+@functools.cache
+def default_compile() -> CompileConfig:
+    """Section ``compile`` of the package's own configuration, for what reads no file."""
+    return parse_section(CompileConfig, package_config()["compile"])
+
+
+def _of_project() -> Path | None:
+    """`OF_PROJECT` here or above, as far as a folder with ``.git`` or the home; where none is above, only here."""
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was deleted
+        return None
+    folders, home = [here, *here.parents], os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111 (never raises)
+    ends = [number for number, one in enumerate(folders) if str(one) == home or os.path.lexists(one / ".git")]
+    places = [one / OF_PROJECT for one in folders[: min(ends, default=0) + 1]]
+    return next(filter(os.path.lexists, places), None)
+
+
+def _objection(path: Path) -> str:
+    """What a file is or says that nobody has named; empty if it is the user's and stays inside of its folder."""
+    if not _is_inside(path.parent, path.name):
+        return "leads out of its folder through a link"
+    if path.exists() and (owner := path.stat().st_uid) not in (0, os.geteuid()):
+        return f"belongs to another user ({owner})"
+    own, folders = Settings(package_config()), [path.parent, *([Path()] if path.name == OF_PROJECT else [])]
+    for key, value in _leaves(read_yaml(path, _MAX_FOUND_BYTES)):
+        if key.startswith(_ONLY_NAMED) and own._find(key) != value:
+            return f"names a program or an address by {key}"
+        if isinstance(value, str) and value and not all(_is_inside(folder, value) for folder in folders):
+            return f"names a path outside of its folder by {key}, {value!r:.80}"
+        if key.endswith("_timeout_s") and isinstance(value, int | float) and not value <= _MAX_FOUND_WAIT_S:
+            return f"lets us wait longer than {_MAX_FOUND_WAIT_S:g} s by {key}"
+    return ""
+
+
+def _is_inside(folder: Path, name: str) -> bool:
+    with suppress(ArtifactError):
+        return bool(joined(folder, name))
+    return False
+
+
+def _leaves(values: Any, key: str = "") -> Iterator[tuple[str, Any]]:
+    """Single values of nested ones, each with the dotted name of its setting."""
+    if isinstance(values, dict):
+        for name, value in values.items():
+            yield from _leaves(value, f"{key}.{name}".removeprefix("."))
+    elif isinstance(values, list):
+        for value in values:
+            yield from _leaves(value, key)
+    else:
+        yield key, values
 
 
 def read_settings(*paths: Path) -> Settings:
-    """Read a configuration file, whole or in part, with presets laid over it in order."""
+    """Read a configuration file, whole or in part, with presets laid over it in order.
+
+    One called `OF_PROJECT` is laid over the package's own.
+    """
     read, source = [read_yaml(path) for path in paths], " + ".join(map(str, paths))
     for path, some in zip(paths, read, strict=True):
         if _WRITTEN.fullmatch(path.name) and content_hash(some) != path.stem:
             raise ConfigError(f"{path} is not what its name says; delete it and run again")
+    if paths[0].name == OF_PROJECT:
+        read = [package_config(), read[0] or {}, *read[1:]]
     values = functools.reduce(merge, read)
     if not isinstance(values, dict):
         raise ConfigError(f"{source} is no mapping of sections")
@@ -643,10 +708,10 @@ def merge(base: Any, overlay: Any) -> Any:
     return overlay
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path, max_bytes: int = MAX_TEXT_BYTES) -> Any:
     """Read a YAML file; a name that ends in ``.json`` stands for JSON, whose small numbers YAML takes for words."""
     try:
-        text = read_input(path, MAX_TEXT_BYTES).decode()
+        text = read_input(path, max_bytes).decode()
         return parse_json(text) if path.suffix == ".json" else _parse_yaml(text)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from error

@@ -39,7 +39,12 @@ so it belongs to no rule's settings."""
 SETTINGS = Path("config")
 
 _SHARED: dict[str, dict[str, Any]] = {
-    "--config": {"type": Path, "help": "configuration (default: %(default)s)"},
+    "--config": {  # argparse gives a default that is text to the type, and only where the option is not given
+        "type": lambda text: Path(text) if text else default_config(),
+        "default": "",
+        "metavar": "FILE",
+        "help": "configuration (default: the checkout's, that in mlgo.yaml here or above, the package's own)",
+    },
     "--preset": {"type": Path, "action": "append", "default": [], "help": "file laid over it; may be repeated"},
     "--toolchain": {"help": "auto, ziglang, or a clang; instead of the configuration's"},
     "--data": {"type": Path, "default": Path("data"), "help": "folder of the results (default: %(default)s)"},
@@ -72,8 +77,6 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options that several programs take, by their names."""
     for name in names:
         parser.add_argument(name, **_SHARED[name])
-        if name == "--config":
-            parser.set_defaults(config=default_config())
 
 
 Run = Callable[[argparse.Namespace], int | None]

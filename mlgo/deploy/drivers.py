@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
-from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, changed_settings
+from mlgo.base.config import CompileConfig, changed_settings, default_compile
 from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
 from mlgo.deploy import installed
@@ -129,7 +129,7 @@ def _build(choice: DriverChoice, toolchain: Toolchain, linker: Path, made_from: 
     policy = load_policy(choice.policy)
     languages = languages_by_default(choice.policy, policy)
     task = get_task(policy.task)
-    header = probe_channel(toolchain, task, DEFAULT_COMPILE)
+    header = probe_channel(toolchain, task, default_compile())
     asked_features(policy)  # first, as it says what to do about embeddings
     policy.respond_to(header)
     no_questions = pa.schema([(spec.name, column_type(spec)) for spec in header.features]).empty_table()
@@ -182,7 +182,7 @@ def options_header() -> str:
 def trained_settings(policy: Policy) -> CompileConfig:
     """Compile settings of a policy's training, as far as they change what is compiled; ConfigError if they are none."""
     trained = policy.origin.get("compile", {})
-    return changed_settings(DEFAULT_COMPILE, trained, "provenance of the policy")
+    return changed_settings(default_compile(), trained, "provenance of the policy")
 
 
 def _hash_of(path: Path) -> int:

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from gymnasium.error import ClosedEnvironmentError
 
 from mlgo.base.artifacts import Row
-from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, parse_section
+from mlgo.base.config import CompileConfig, default_compile, parse_section
 from mlgo.base.files import file_sha256
 from mlgo.base.types import TensorSpec
 from mlgo.corpus.store import unpack_bitcode
@@ -136,7 +136,7 @@ def choose_settings(
         measured = {name: one for name, one in origin.get("compile", {}).items() if name in CompileConfig.model_fields}
     asked = {name: one for name, one in (("objective", objective), ("optimization", optimization)) if one}
     if settings is None:
-        settings = parse_section(CompileConfig, DEFAULT_COMPILE.model_dump() | own | measured | asked)
+        settings = parse_section(CompileConfig, default_compile().model_dump() | own | measured | asked)
     for name in ("optimization", "size_stop_factor"):  # they decide what a compile comes to; the others only bound it
         if name in measured and measured[name] != getattr(settings, name):
             raise ConfigError(f"{name}: {getattr(settings, name)}, but {baseline} was measured with {measured[name]}")

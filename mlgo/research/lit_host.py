@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mlgo.base.config import DEFAULT_COMPILE
+from mlgo.base.config import default_compile
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.types import TensorSpec
 from mlgo.errors import MlgoError
@@ -31,7 +31,7 @@ MODULES = {
 """Files that take the place of LLVM's, and their content."""
 
 _ANY_TASK = replace(REGALLOC_PRIORITY, guard=None)  # tests get questions as they come, of whatever task
-_SETTINGS = DEFAULT_COMPILE.model_copy(update={"answer_timeout_s": 30.0, "compile_timeout_s": 300.0})
+_SETTINGS = default_compile().model_copy(update={"answer_timeout_s": 30.0, "compile_timeout_s": 300.0})
 
 
 class TensorValue(list[int | float]):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlgo.base.config import DEFAULT_COMPILE
+from mlgo.base.config import default_compile
 from mlgo.deploy import drivers
 from mlgo.deploy.drivers import CACHE, DriverChoice, default_policy, make_driver
 from mlgo.host.session import probe_channel
@@ -101,7 +101,7 @@ def faulty(cache: Path, toolchain: Toolchain, script: Callable[[str], str], monk
 
     The text has ``$base``, the channel's base, empty where the compile is plain; ``$header`` writes the real header.
     """
-    header = probe_channel(toolchain, get_task("inline-size"), DEFAULT_COMPILE)
+    header = probe_channel(toolchain, get_task("inline-size"), default_compile())
     monkeypatch.setattr(drivers, "probe_channel", lambda *_: header)
 
     def make(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.base.config import DEFAULT_COMPILE
+from mlgo.base.config import default_compile
 from mlgo.base.files import read_record, write_record
 from mlgo.deploy.drivers import default_policy
 from mlgo.host.session import compile_under_advice
@@ -25,7 +25,7 @@ PARSER = SAMPLE / "json" / "parser.cpp"
 @pytest.mark.slow
 def test_it_decides_as_the_policy_does(build, sample, toolchain, task):
     expected = compile_under_advice(
-        toolchain, task, sample("json/parser.cpp"), load_policy(default_policy()), DEFAULT_COMPILE
+        toolchain, task, sample("json/parser.cpp"), load_policy(default_policy()), default_compile()
     )
     run = build.cc(*FLAGS["c++"], "-g0", "-Oz", "-c", PARSER, "-o", "parser.o", tool="c++")
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "")

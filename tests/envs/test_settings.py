@@ -4,7 +4,7 @@ import gymnasium
 import pytest
 
 from mlgo.base.artifacts import MODULES, PROJECT, SCORES, provenance, write_rows
-from mlgo.base.config import DEFAULT_COMPILE
+from mlgo.base.config import default_compile
 from mlgo.base.files import file_sha256
 from mlgo.envs.episode import choose_settings
 from mlgo.errors import ConfigError, ToolchainError
@@ -24,7 +24,7 @@ def chosen_for(task, baseline=None, settings=None, objective=None, optimization=
 @pytest.fixture
 def baseline(tmp_path):
     """Provenance of a baseline at -O3, measured before there was a bound on questions."""
-    settings = DEFAULT_COMPILE.model_dump(exclude={"max_questions"})
+    settings = default_compile().model_dump(exclude={"max_questions"})
     settings |= {"objective": "spill_cost", "optimization": "-O3", "answer_timeout_s": 7.0}
     write_rows(tmp_path / "scores.parquet", [], SCORES, provenance(task="regalloc-evict", compile=settings))
     return tmp_path
@@ -40,7 +40,7 @@ def baseline(tmp_path):
     ids=["inlining", "eviction", "single settings"],
 )
 def test_by_default_and_single_settings(task, arguments, changed):
-    assert chosen_for(task, **arguments) == DEFAULT_COMPILE.model_copy(update=changed)
+    assert chosen_for(task, **arguments) == default_compile().model_copy(update=changed)
     with pytest.raises(ConfigError, match=r"objective: .* got 'bytes'"):
         chosen_for(task, objective="bytes")
 
@@ -48,7 +48,7 @@ def test_by_default_and_single_settings(task, arguments, changed):
 def test_as_the_baseline_was_measured(baseline):
     chosen = chosen_for(EVICTION, baseline)
     assert (chosen.optimization, chosen.answer_timeout_s) == ("-O3", 7.0)
-    assert chosen.max_questions == DEFAULT_COMPILE.max_questions
+    assert chosen.max_questions == default_compile().max_questions
     assert chosen_for(EVICTION, baseline, objective="text_bytes").objective == "text_bytes"
     longer = chosen.model_copy(update={"answer_timeout_s": 99.0})
     assert chosen_for(EVICTION, baseline, settings=longer) == longer
@@ -65,7 +65,7 @@ def test_other_settings_than_those_of_the_baseline(baseline):
 
 
 def test_settings_are_compiled_with(make, toolchain):
-    settings = DEFAULT_COMPILE.model_copy(update={"optimization": "-O3", "size_stop_factor": 1.01})
+    settings = default_compile().model_copy(update={"optimization": "-O3", "size_stop_factor": 1.01})
     env = make("mlgo/InlineSize-v0", [SMALL], settings=settings)
     assert env.problem.baseline == compile_plain(toolchain, env.problem.bitcode, settings).scores["text_bytes"]
     assert env.problem.baseline > make("mlgo/InlineSize-v0", [SMALL]).problem.baseline
@@ -93,7 +93,7 @@ def test_a_corpus_is_compiled_as_its_baseline_was(sample, toolchain, tmp_path):
         for name, count in (("match.c", 9), ("silent.c", 0))
         for advisor in ("heuristic", "echo")
     ]
-    settings = DEFAULT_COMPILE.model_copy(update={"optimization": "-O3"})
+    settings = default_compile().model_copy(update={"optimization": "-O3"})
     origin = provenance(task="inline-size", compile=settings.model_dump(), compiler=toolchain.name)
     write_rows(tmp_path / "scores.parquet", scores, SCORES, origin)
     folders = {"corpus": str(tmp_path), "baseline": str(tmp_path)}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mlgo.base import artifacts
-from mlgo.base.config import DEFAULT_COMPILE, CompileConfig, json_schema, parse_section
+from mlgo.base.config import CompileConfig, default_compile, json_schema, parse_section
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 from mlgo.objects.measures import Compiled, get_measure
@@ -25,7 +25,7 @@ def test_the_default_comes_first_where_users_choose():
 def test_unknown_measures_are_named():
     with pytest.raises(ConfigError, match=r"unknown measure 'size'; known: text_bytes, exec_bytes, dedup_bytes, instr"):
         get_measure("size")
-    settings = DEFAULT_COMPILE.model_dump() | {"objective": "size"}
+    settings = default_compile().model_dump() | {"objective": "size"}
     with pytest.raises(ConfigError, match=r"objective: .* must be one of text_bytes, .* spill_cost.*, got 'size'"):
         parse_section(CompileConfig, settings)
 
