@@ -178,13 +178,14 @@ SHARED = "MLGO_SHARED"
 
 _EXPERIMENTS = (".dvc", "tmp", "exps")
 _WORK = Path("data", "work")
+_IN_WORKING_COPIES = ("config/corpora", "mlgo.yaml")
 
 
 def shared_folder(work: Path = _WORK) -> Path:
     """Folder of what working copies share.
 
     That is the one `SHARED` names; in a copy that DVC has made for an experiment, and deletes after it, ``data/work``
-    of the working copy that it was made from; else ``work``.
+    of the working copy that it was made from; in a folder that is no working copy, one of the user's; else ``work``.
 
     Args:
         work: the working copy's own folder for what is neither in Git nor in DVC.
@@ -192,8 +193,11 @@ def shared_folder(work: Path = _WORK) -> Path:
     named = os.environ.get(SHARED)
     if named:
         return Path(named)
-    origin = experiment_origin(Path.cwd())
-    return work if origin is None else origin / _WORK
+    if origin := experiment_origin(Path.cwd()):
+        return origin / _WORK
+    if work != _WORK or any(Path(one).exists() for one in (work, *_IN_WORKING_COPIES)):
+        return work
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "mlgo/work")  # noqa: PTH111
 
 
 def experiment_origin(folder: Path) -> Path | None:

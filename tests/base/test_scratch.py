@@ -202,7 +202,10 @@ def test_copies_of_experiments_share_with_where_they_come_from_unless_the_variab
     standing_in, tmp_path, monkeypatch
 ):
     standing_in(".")
-    assert shared_folder(Path("data/work")) == Path("data/work")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert shared_folder() == tmp_path / "cache/mlgo/work"  # nothing is left in folders of others
+    (tmp_path / "mlgo.yaml").touch()
+    assert shared_folder() == Path("data/work")
     for copy in (".dvc/tmp/exps/tmpabc", ".dvc/tmp/exps/standalone/tmpdef"):
         standing_in(copy)
         assert shared_folder(Path("data/work")) == tmp_path / "data/work"
