@@ -69,7 +69,7 @@ def main() -> None:
         target=toolchain.target,
         task=task,
         optimization=settings.optimization,
-        recipe=content_hash(recipe.model_dump()),
+        recipe=content_hash(recipe.model_dump(exclude=None if recipe.quarters else {"quarters"})),
         seed=seed,
         **({"python": platform.python_version()} if recipe.python else {}),
         **({} if form == "objects" else {"form": form, **limit}),

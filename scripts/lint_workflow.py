@@ -15,9 +15,11 @@ import sys
 from pathlib import Path
 
 from mlgo.base.files import write_text
-from mlgo.base.imports import TASKS, ImportGraph
 from mlgo.cli.program import run_program
 from mlgo.errors import MlgoError
+
+sys.path.append(str(Path(__file__).parents[1] / "workflow/rules"))
+from import_graph import TASKS, ImportGraph
 
 STAGES = Path("dvc.yaml")
 TRAINS = "scripts/train.py"

@@ -73,7 +73,6 @@ def test_files_are_read_by_the_functions_of_files_py():
 
 LIMITS = """
 mlgo/base/checksum.py 1
-mlgo/base/imports.py 2
 mlgo/cli/configure.py 2
 mlgo/cli/leftovers.py 1
 mlgo/cli/show_report.py 1

@@ -32,6 +32,7 @@ COMMANDS = {
     "combine": "mlgo.cli.combine",
     "replay": "mlgo.cli.replay",
     "config": "mlgo.cli.configure",
+    "init": "mlgo.cli.configure",
     "workers": "mlgo.cli.workers",
     "size-diff": "mlgo.cli.size_diff",
     "publish": "mlgo.cli.publish",

@@ -50,18 +50,19 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
         raise CorpusError(
             f"{path} was captured for task {made_for}; capture the build again with a --preset whose task is {task}"
         )
-    names = [row["module"] for row in table_rows(path, PROJECT, ["module"])]
+    names = [name for row in table_rows(path, PROJECT, ["module"]) if recipe.takes(name := row["module"])]
     chosen = set(sample(names, limits.max_modules, limits.seed, "corpus", project))
     rows = []
     for row in table_rows(path, PROJECT, PROJECT.names):
         row |= {"project": project, "licence": recipe.license or row["licence"]}
         if row["module"] not in chosen:
-            row |= columns_without(limits.left_out)
+            row |= columns_without(limits.left_out if recipe.takes(row["module"]) else "quarter: not of this recipe")
         rows.append(row)
     _check_failures(project, [row for row in rows if row["module"] in chosen], limits)
     modules = {row["module"] for row in rows if not row["skip_reason"]}
     programs = read_table(folder / PROGRAMS_NAME, PROGRAMS_OF_PROJECT).to_pylist()
     linked = [program_of(modules, program) | {"project": project} for program in programs]
+    linked = [program for program in linked if program["parts"] or recipe.quarters is None]
     return sorted(rows, key=lambda row: str(row["module"])), linked
 
 

@@ -4,13 +4,13 @@ import re
 import shutil
 import sysconfig
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 import mlgo
 from mlgo.base.config import Section, parse_section, read_yaml
-from mlgo.base.files import copy_folder, joined, relative
+from mlgo.base.files import copy_folder, hash64, joined, relative
 from mlgo.base.names import Language
 from mlgo.errors import ArtifactError, ConfigError, CorpusError
 from mlgo.host.command_line import check_options
@@ -113,6 +113,8 @@ class Recipe(_RecipePart):
     """Folder with the sources, for a project that is not fetched; relative to the working directory."""
     captured: str | None = None
     """Folder that ``mlgo capture`` has written; modules, options and programs come from there."""
+    quarters: list[Literal[0, 1, 2, 3]] | None = None
+    """Quarters of its modules, by a hash of their names, that are taken of it; another recipe may have the others."""
     wheel: Wheel | None = None
     """Build it as a wheel, by its own build system: modules, options and programs come from there. ``{}`` will do."""
     driver: str | None = None
@@ -122,6 +124,10 @@ class Recipe(_RecipePart):
     """Generated files."""
     units: list[SourceGroup] = []
     """Groups of sources; none for a captured project, and for a wheel."""
+
+    def takes(self, module: str) -> bool:
+        """Whether a module of a captured project is in one of the recipe's quarters."""
+        return self.quarters is None or hash64(module.encode()) % 4 in self.quarters
 
     @property
     def expected(self) -> bytes:

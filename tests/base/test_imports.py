@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from mlgo.base.imports import TASKS, ImportGraph
-from scripts.lint_workflow import with_imports
+from scripts.lint_workflow import TASKS, ImportGraph, with_imports
 from tests.conftest import REPOSITORY
 
 

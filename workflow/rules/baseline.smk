@@ -13,7 +13,7 @@ rule baseline:
 rule score_project:
     input:
         lambda wildcards: compiler_at(wildcards.place),
-        script="scripts/score_project.py",
+        script=source("scripts/score_project.py"),
         code=code("scripts/score_project.py"),
         modules="data/{place}corpus/modules.parquet",
         bitcode="data/{place}corpus/projects/{project}.parquet",
@@ -38,14 +38,14 @@ rule score_project:
             values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --project {wildcards.project} "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --project {wildcards.project} "
         "--home data/{wildcards.place:q} --workers {threads} --work data/work/{wildcards.place:q} "
         "--scores {output.scores:q} --trace {output.trace:q} --functions {output.functions:q} --copies {output.copies:q}"
 
 
 rule merge_baseline:
     input:
-        script="scripts/merge_baseline.py",
+        script=source("scripts/merge_baseline.py"),
         code=code("scripts/merge_baseline.py"),
         modules="data/{place}corpus/modules.parquet",
         parts=lambda wildcards: expand(
@@ -71,5 +71,5 @@ rule merge_baseline:
             values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --corpus data/{wildcards.place:q}corpus "
         "--parts data/{wildcards.place:q}baseline/parts --output data/{wildcards.place:q}baseline"

@@ -4,25 +4,40 @@ import json
 import os
 import shutil
 import sys
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
-# The code of this working copy, wherever the installed package comes from: an experiment of DVC runs in a copy, and what
-# is edited after it was queued must not change it. Its environment, too, whether or not it is activated.
-sys.path.insert(0, str(Path.cwd()))
+# In a checkout these rules run the code of this working copy, wherever the installed package comes from: an experiment of DVC
+# runs in a copy, and what is edited after it was queued must not change it. In a repository of others (mlgo init) they lie in
+# the installed package, and run its code. The environment is this Python's, whether or not it is activated.
+IN_CHECKOUT = (
+    Path(workflow.current_basedir).resolve() == Path("workflow/rules").resolve()
+)
+own = [str(Path.cwd())] if IN_CHECKOUT else []
+sys.path[:0] = own
 os.environ.update(
-    PYTHONPATH=os.pathsep.join(
-        filter(None, [str(Path.cwd()), os.getenv("PYTHONPATH")])
-    ),
+    PYTHONPATH=os.pathsep.join([*own, *filter(None, [os.getenv("PYTHONPATH")])]),
     PATH=os.pathsep.join(
         [str(Path(sys.executable).parent), os.getenv("PATH", os.defpath)]
     ),
 )
+if not IN_CHECKOUT:
+    for folder in (".snakemake", "data/work"):  # Git need not see them
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        Path(folder, ".gitignore").write_text("*\n")
 
-from mlgo.base.config import merge, parse_config, read_yaml, write_settings
+import mlgo
+from import_graph import TASKS, ImportGraph
+from mlgo.base.config import (
+    merge,
+    package_config,
+    parse_config,
+    read_yaml,
+    write_settings,
+)
 from mlgo.errors import ConfigError
 from mlgo.base.files import file_sha256
-from mlgo.base.imports import TASKS, ImportGraph
 from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
 from mlgo.base.registry import PROBLEMS
@@ -39,8 +54,9 @@ LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "forms")}
 LOOK["reason"] = LOOK["reason"] or os.getenv("MLGO_REASON", "")
 
 try:
-    # With the defaults of learners of other packages, which may leave their section out.
-    parsed = parse_config(config)
+    # With the defaults of learners of other packages, which may leave their section out; in a repository of others, with those
+    # of the package.
+    parsed = parse_config(config if IN_CHECKOUT else merge(package_config(), config))
     check_corpus(parsed)
     config.update(parsed.model_dump())
     # What the default run learns on: modules, with the stages of corpus.smk and baseline.smk, or choices, with those of cse.smk.
@@ -98,23 +114,38 @@ def settings(*keys, values=config):
     return str(write_settings(Path("data/work/config"), values, *keys))
 
 
+# The folder with mlgo/; an installed package has scripts/ inside of mlgo/.
+ROOT = Path() if IN_CHECKOUT else Path(mlgo.__file__).parents[1]
+
+
+def inside(path):
+    return path if IN_CHECKOUT or path.startswith("mlgo/") else f"mlgo/{path}"
+
+
+def source(path):
+    """A program of scripts/ or a file of mlgo/: of the working copy, or of the package that these rules lie in."""
+    return str(ROOT / inside(path))
+
+
 def templates(package):
     """Files of a part of mlgo that are no Python."""
-    files = Path("mlgo", package).glob("*.*")
+    files = Path(source(f"mlgo/{package}")).glob("*.*")
     return sorted(str(path) for path in files if path.suffix != ".py")
 
 
 TEMPLATES = templates("report")
 
 
-IMPORTS = ImportGraph(Path("data/work/imports.json"))
+IMPORTS = ImportGraph(Path("data/work/imports.json").absolute())
 
 
 @cache
 def code(program, learner=""):
     """Files of mlgo that a program imports, and the lock file; of the learners only the one that is named."""
     registered = [TASKS, *(f"mlgo.learn.{learner}{end}" for end in ".:" if learner)]
-    return [*IMPORTS.files(program, registered), "requirements.lock"]
+    with chdir(ROOT):
+        files = IMPORTS.files(inside(program), registered)
+    return [*map(source, files), *(["requirements.lock"] if IN_CHECKOUT else [])]
 
 
 def programs_sha256(wildcards):

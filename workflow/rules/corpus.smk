@@ -16,7 +16,7 @@ rule build_project:
     input:
         local_sources,
         lambda wildcards: compiler_at(wildcards.place),
-        script="scripts/build_project.py",
+        script=source("scripts/build_project.py"),
         code=code("scripts/build_project.py"),
         recipe=recipe_at,
     output:
@@ -42,13 +42,13 @@ rule build_project:
             values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --project {wildcards.project} "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --project {wildcards.project} "
         "--recipe {input.recipe} --threads {threads} --output {output.modules:q} --programs {output.programs:q}"
 
 
 rule assemble_corpus:
     input:
-        script="scripts/assemble_corpus.py",
+        script=source("scripts/assemble_corpus.py"),
         code=code("scripts/assemble_corpus.py"),
         projects=lambda wildcards: corpus_at(wildcards.place)[1:],
         programs=lambda wildcards: expand(
@@ -71,12 +71,12 @@ rule assemble_corpus:
             "corpus.splits", values=config_at(wildcards.place)
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus"
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --corpus data/{wildcards.place:q}corpus"
 
 
 rule find_seen:
     input:
-        script="scripts/find_seen.py",
+        script=source("scripts/find_seen.py"),
         code=code("scripts/find_seen.py"),
         corpus=lambda wildcards: corpus_at(wildcards.place),
         programs=lambda wildcards: programs_at(wildcards.place),
@@ -92,5 +92,5 @@ rule find_seen:
     params:
         config=lambda wildcards: settings(*COMPILER, values=config_at(wildcards.place)),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --corpus data/{wildcards.place:q}corpus "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --corpus data/{wildcards.place:q}corpus "
         "--threads {threads}"

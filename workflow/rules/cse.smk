@@ -12,7 +12,7 @@ rule cse:
 
 rule enumerate_cse:
     input:
-        script="scripts/enumerate_cse.py",
+        script=source("scripts/enumerate_cse.py"),
         code=code("scripts/enumerate_cse.py"),
     output:
         expand(
@@ -37,14 +37,14 @@ rule enumerate_cse:
             values=config_at(wildcards.place),
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --home data/{wildcards.place:q} "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --home data/{wildcards.place:q} "
         "--workers {threads} --output data/{wildcards.place:q}baseline"
 
 
 rule label_cse:
     input:
         lambda wildcards: choices_at(wildcards.place),
-        script="scripts/label_cse.py",
+        script=source("scripts/label_cse.py"),
         code=code("scripts/label_cse.py"),
     output:
         labels_at("{place}"),
@@ -61,13 +61,13 @@ rule label_cse:
             "task", "seed", "cse", "replay", values=config_at(wildcards.place)
         ),
     shell:
-        "MLGO_LOG={log:q} exec python {input.script} --config {params.config} --home data/{wildcards.place:q} "
+        "MLGO_LOG={log:q} exec python {input.script:q} --config {params.config} --home data/{wildcards.place:q} "
         "--workers {threads} --output data/{wildcards.place:q}labels"
 
 
 rule report_cse:
     input:
-        script="scripts/report_cse.py",
+        script=source("scripts/report_cse.py"),
         code=code("scripts/report_cse.py"),
         templates=TEMPLATES,
         baseline=lambda wildcards: choices_at("cse/"),
@@ -89,5 +89,5 @@ rule report_cse:
         config=settings("task", "seed", "evaluate"),
         policies=expand("data/cse/policies/{policy}", policy=POLICIES),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --baseline data/cse/baseline --labels {input.labels} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --baseline data/cse/baseline --labels {input.labels} "
         "--policies {params.policies} --evaluation {input.evaluation} --output data/cse/report"

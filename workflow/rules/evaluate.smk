@@ -21,7 +21,7 @@ rule evaluate_heuristic:
         programs_at(""),
         seen_at(""),
         baseline_at(""),
-        script="scripts/evaluate_policy.py",
+        script=source("scripts/evaluate_policy.py"),
         code=code("scripts/evaluate_policy.py"),
     output:
         shipped=temp("data/evaluation/parts/heuristic.shipped.parquet"),
@@ -35,7 +35,7 @@ rule evaluate_heuristic:
     params:
         config=settings(*COMPILER, "task", "seed", "evaluate"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --workers {threads} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --workers {threads} "
         "--shipped {output.shipped}"
 
 
@@ -104,14 +104,14 @@ for name, (folder, tables) in EVALUATIONS.items():
             asked="--every-language" if name == "evaluate_with" else "",
             failure=f"{output.parent}/failure.json" if in_sweep else "",
         shell:
-            "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script} --config {params.config} "
+            "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script:q} --config {params.config} "
             "--policy {params.policy:q} --home {params.home:q} --workers {threads} --work {params.work:q} {params.tables} "
             "{params.asked}"
 
 
 rule merge_evaluation:
     input:
-        script="scripts/merge_evaluation.py",
+        script=source("scripts/merge_evaluation.py"),
         code=code("scripts/merge_evaluation.py"),
         parts=expand("data/evaluation/parts/{policy}.parquet", policy=POLICIES),
         functions=expand(
@@ -134,5 +134,5 @@ rule merge_evaluation:
     params:
         policies=POLICIES,
     shell:
-        "MLGO_LOG={log} exec python {input.script} --parts data/evaluation/parts --policies {params.policies} "
+        "MLGO_LOG={log} exec python {input.script:q} --parts data/evaluation/parts --policies {params.policies} "
         "--output data/evaluation"

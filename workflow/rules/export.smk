@@ -32,7 +32,7 @@ rule export_nothing:
 
 rule export_policy:
     input:
-        script="scripts/export_policy.py",
+        script=source("scripts/export_policy.py"),
         code=code("scripts/export_policy.py"),
         templates=templates("deploy/export"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
@@ -50,14 +50,14 @@ rule export_policy:
         config=settings("seed"),
         forms=list(FORMS),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --policy data/policies/{wildcards.policy} "
         "--trace {input.trace} --output data/export/{wildcards.policy} --forms {params.forms}"
 
 
 rule describe_policy:
     input:
         [PROGRAMS_TABLE] if config["evaluate"]["programs"] else [],
-        script="scripts/describe_policy.py",
+        script=source("scripts/describe_policy.py"),
         code=code("scripts/describe_policy.py"),
         templates=templates("deploy"),
         policy=expand("data/policies/{{policy}}/{file}", file=POLICY),
@@ -78,5 +78,5 @@ rule describe_policy:
     params:
         config=settings("seed", "evaluate"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policy data/policies/{wildcards.policy} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --policy data/policies/{wildcards.policy} "
         "--export data/export/{wildcards.policy} --corpus {input.modules} --evaluations data/evaluation"

@@ -20,7 +20,7 @@ rule generalisation:
 
 rule fetch_compiler:
     input:
-        script="scripts/fetch_compiler.py",
+        script=source("scripts/fetch_compiler.py"),
         code=code("scripts/fetch_compiler.py"),
     output:
         "data/work/compilers/{wheel}/ziglang/zig",
@@ -34,13 +34,13 @@ rule fetch_compiler:
     params:
         config=lambda wildcards: settings(f"generalisation.compilers.{wildcards.wheel}"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --compiler {wildcards.wheel} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --compiler {wildcards.wheel} "
         "--downloads data/work/sdists --output {output}"
 
 
 rule merge_generalisation:
     input:
-        script="scripts/merge_generalisation.py",
+        script=source("scripts/merge_generalisation.py"),
         code=code("scripts/merge_generalisation.py"),
         parts=[
             f"data/generalisation/parts/{learnt}-{train_set}-s{seed}.{tested}.parquet"
@@ -58,5 +58,5 @@ rule merge_generalisation:
     params:
         config=settings("evaluate", "seed"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --parts {input.parts} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --parts {input.parts} "
         "--policies data/generalisation/policies --output {output}"

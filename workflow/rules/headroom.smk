@@ -14,7 +14,7 @@ rule measure_headroom:
     input:
         corpus_at(""),
         baseline_at(""),
-        script="scripts/measure_headroom.py",
+        script=source("scripts/measure_headroom.py"),
         code=code("scripts/measure_headroom.py"),
         policies=expand("data/policies/{policy}/{file}", policy=POLICIES, file=POLICY),
     output:
@@ -29,13 +29,13 @@ rule measure_headroom:
         config=settings(*COMPILER, "seed", "headroom", "replay"),
         policies=expand("data/policies/{policy}", policy=POLICIES),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --policies {params.policies} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --policies {params.policies} "
         "--workers {threads} --output {output}"
 
 
 rule report_headroom:
     input:
-        script="scripts/report_headroom.py",
+        script=source("scripts/report_headroom.py"),
         code=code("scripts/report_headroom.py"),
         templates=TEMPLATES,
         headroom="data/headroom/headroom.parquet",
@@ -51,5 +51,5 @@ rule report_headroom:
     params:
         config=settings("compile.objective"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --headroom {input.headroom} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --headroom {input.headroom} "
         "--evaluation data/evaluation --output {output}"

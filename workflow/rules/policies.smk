@@ -142,15 +142,19 @@ def evaluation_settings(wildcards):
     return settings(*COMPILER, "seed", "evaluate", values=values)
 
 
-def evaluation_script(wildcards):
+def evaluation_program(wildcards):
     """The program that evaluates, by what the task learns on."""
     kind = kind_of(evaluation_values(wildcards))
     return f"scripts/evaluate_{'cse' if kind == 'choices' else 'policy'}.py"
 
 
+def evaluation_script(wildcards):
+    return source(evaluation_program(wildcards))
+
+
 def evaluation_code(wildcards):
     """What that program runs."""
-    return code(evaluation_script(wildcards))
+    return code(evaluation_program(wildcards))
 
 
 def evaluation_input(wildcards):

@@ -12,7 +12,7 @@ rule programs:
 
 rule measure_programs:
     input:
-        script="scripts/measure_programs.py",
+        script=source("scripts/measure_programs.py"),
         code=code("scripts/measure_programs.py"),
         recipes=sorted(str(path) for path in Path(PROGRAM_RECIPES).glob("*.yaml")),
         sources=sorted(str(path) for path in Path("data/programs").rglob("*.*")),
@@ -33,5 +33,5 @@ rule measure_programs:
         valgrind=shutil.which("valgrind") is not None,
         needed="" if config["evaluate"]["programs"] else "--needs-valgrind",
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --recipes {params.recipes} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --recipes {params.recipes} "
         "--policies {params.policies} --workers {threads} {params.needed} --output {output}"

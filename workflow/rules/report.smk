@@ -17,7 +17,7 @@ rule report:
 
 rule make_report:
     input:
-        script="scripts/make_report.py",
+        script=source("scripts/make_report.py"),
         code=code("scripts/make_report.py"),
         templates=TEMPLATES,
         results="data/evaluation/results.parquet",
@@ -58,6 +58,6 @@ rule make_report:
         table=lambda wildcards: PROGRAMS_TABLE,
         config=settings("task", "evaluate", "seed", "compile.objective"),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --corpus data/corpus --baseline data/baseline "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --corpus data/corpus --baseline data/baseline "
         "--policies data/policies --evaluation data/evaluation --programs {params.table} "
         "--work data/work --output data/report"

@@ -26,7 +26,7 @@ rule sealed_corpus:
 rule look:
     input:
         rules.sealed_corpus.input,
-        code=["mlgo/cli/evaluate.py", *code("mlgo/cli/evaluate.py")],
+        code=[source("mlgo/cli/evaluate.py"), *code("mlgo/cli/evaluate.py")],
         templates=TEMPLATES,
         projects=expand(
             "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES

@@ -15,7 +15,7 @@ checkpoint ask_trials:
     input:
         trial_folders("policies"),
         trial_folders("results"),
-        script="scripts/ask_trials.py",
+        script=source("scripts/ask_trials.py"),
         code=code("scripts/ask_trials.py"),
     output:
         "data/sweep/study/{study}/batch-{batch}.json",
@@ -31,13 +31,13 @@ checkpoint ask_trials:
         config=lambda wildcards: settings(*config),
         study=lambda wildcards, output: str(Path(output[0]).parent),
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --study {params.study} --batch {wildcards.batch} "
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --study {params.study} --batch {wildcards.batch} "
         "--output data/sweep"
 
 
 rule report_sweep:
     input:
-        script="scripts/report_sweep.py",
+        script=source("scripts/report_sweep.py"),
         code=code("scripts/report_sweep.py"),
         templates=TEMPLATES,
         policies=point_folders("policies"),
@@ -66,4 +66,4 @@ rule report_sweep:
         config=lambda wildcards: settings(*config),
         study=lambda wildcards: f"--study {study()}" if is_study() else "",
     shell:
-        "MLGO_LOG={log} exec python {input.script} --config {params.config} --work data/work --output data/sweep {params.study}"
+        "MLGO_LOG={log} exec python {input.script:q} --config {params.config} --work data/work --output data/sweep {params.study}"

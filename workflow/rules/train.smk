@@ -32,7 +32,7 @@ for name, (folder, learner) in TRAININGS.items():
             name
         input:
             training_input,
-            script="scripts/train.py",
+            script=source("scripts/train.py"),
             code=training_code,
         output:
             # A training of a sweep may leave a message instead of a policy: it counts as done, others go on.
@@ -61,5 +61,5 @@ for name, (folder, learner) in TRAININGS.items():
             output=f"data/{folder}",
             failure="" if learner else f"data/{folder}/failure.json",
         shell:
-            "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script} {params.learner} --config {params.config} "
+            "MLGO_LOG={log:q} MLGO_FAILURE={params.failure:q} exec python {input.script:q} {params.learner} --config {params.config} "
             "--seed {wildcards.seed} --home {params.home:q} {params.options} --workers {threads} --output {params.output:q}"

@@ -11,7 +11,7 @@ wildcard_constraints:
 
 rule try_policy:
     input:
-        code=["mlgo/cli/evaluate.py", *code("mlgo/cli/evaluate.py")],
+        code=[source("mlgo/cli/evaluate.py"), *code("mlgo/cli/evaluate.py")],
         templates=TEMPLATES,
         project=tried_tables,
     output:
