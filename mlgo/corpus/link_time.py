@@ -192,7 +192,8 @@ def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
             modules.setdefault(name, []).append(module)
     shared = np.zeros((len(names), len(names)), np.int64)
     for these in modules.values():
-        shared[np.ix_(these, these)] += 1
+        if len(these) > 1:
+            shared[np.ix_(these, these)] += 1
     np.fill_diagonal(shared, 0)
     return shared
 
