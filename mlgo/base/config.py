@@ -691,11 +691,7 @@ def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
 
 
 def load_config(*paths: Path) -> Config:
-    """Read a configuration file, the default one if none is named, with presets laid over it in order.
-
-    Raises:
-        ConfigError: a key or value is wrong, or missing.
-    """
+    """Read a configuration file, by default ours, with presets laid over it in order; ConfigError if it is wrong."""
     settings = read_settings(*(paths or [default_config()]))
     return parse_config(settings.values, settings.source)
 
