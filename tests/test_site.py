@@ -94,7 +94,7 @@ def test_dead_links_and_anchors_and_pages_without_a_place_end_the_build(tmp_path
         file.write("\n[a](gone.md) [b](builds.md#gone) [c](../config/gone.yaml) [d](../README.md#gone) [e](#gone)\n")
     run = build(tmp_path, docs_dir=str(docs))
     assert run.returncode == 1
-    assert run.stderr.count("WARNING") == 6
+    assert run.stderr.count("WARNING - ") == 6
     for what in ("orphan.md", "gone.md", "builds.md#gone", "../config/gone.yaml", "index.md#gone", "'#gone'"):
         assert what in run.stderr
 
