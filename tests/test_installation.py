@@ -179,7 +179,7 @@ def test_every_base_command_works_in_an_empty_folder(run):
     assert "pip install 'mlgo[train]'" in str([one for one in doctor["checks"] if one["name"] == "tensorflow"])
     listed = run("python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check").stdout
     found = {canonicalize_name(one["name"]) for one in json.loads(listed)}
-    assert not found & {"tensorflow", "keras", "tensorboard", "snakemake", "dvc", "scipy", "scikit-learn", "plotly"}
+    assert not found & {"tensorflow", "keras", "tensorboard", "snakemake", "dvc", "scipy", "scikit-learn"}
     assert re.fullmatch(r"mlgo \S+\n", run("mlgo", "--version").stdout)
 
     assert "text_bytes" in run("mlgo", "compile", "called.cpp", "--policy", "never").stdout

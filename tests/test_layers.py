@@ -92,7 +92,7 @@ def modules_after(imports: str) -> set[str]:
     )
 
 
-HEAVY = {"tensorflow", "keras", "tensorboard", "plotly", "scipy", "sklearn", "requests"}
+HEAVY = {"tensorflow", "keras", "tensorboard", "scipy", "sklearn", "requests"}
 
 
 def test_rollouts_do_not_import_what_only_learning_needs():

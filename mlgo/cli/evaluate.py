@@ -224,7 +224,7 @@ def _write_page(
 ) -> tuple[str, str]:
     """Write the page of the tables, which are written already; the table of linked files and the headline as text."""
     from mlgo.report.headline_page import sentences
-    from mlgo.report.inputs import flatten, input_hashes  # here, since the page loads plotly
+    from mlgo.report.inputs import flatten, input_hashes  # here, since the page loads jinja2
     from mlgo.report.policy_page import compare_policy, known_gains, render_policy_page
 
     names = ("results.parquet", "shipped.parquet", "search.parquet")

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from mlgo.base.config import judged_split
 from mlgo.base.files import read_record
@@ -18,7 +17,7 @@ from mlgo.errors import ArtifactError
 from mlgo.jit import JIT_CSE, MEASURE
 from mlgo.learn.progress import csv_text
 from mlgo.report import pages
-from mlgo.report.figures import Series, Values, central_range, chart, style_of, to_html
+from mlgo.report.figures import Figure, Series, Values, central_range, chart, style_of
 from mlgo.report.inputs import Facts
 from mlgo.report.training import losses, rewards
 
@@ -141,7 +140,7 @@ def render_choices(
         coverage=pages.coverage(bootstrap),
         facts=facts,
         hashes=hashes,
-        figures=to_html(figures),
+        figures=figures,
     )
 
 
@@ -225,7 +224,7 @@ def _axis(title: str, changes: Sequence[Values]) -> dict[str, Any]:
     return {"title": title, "range": central_range(changes, centre=1.0, least=0.01)}
 
 
-def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
+def _sorted_ratios(measured: ScoreMatrix, split: str) -> Figure:
     """Score over the heuristic's, units from best to worst, one line per contender."""
     series, shown = [], []
     for i, name in enumerate(_beside_the_heuristic(measured, split)):
@@ -238,7 +237,7 @@ def _sorted_ratios(measured: ScoreMatrix, split: str) -> go.Figure:
     return chart(series, x_axis, _axis("score / heuristic's", shown), zero=(None, 1))
 
 
-def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> go.Figure:
+def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> Figure:
     """Code size over score, each over the heuristic's, of a sample of the units where they are many."""
     series, shown, names = [], [], _beside_the_heuristic(measured, split)
     for i, name in enumerate(names):
@@ -252,7 +251,7 @@ def _ratio_scatter(measured: ScoreMatrix, split: str, seed: int) -> go.Figure:
     return chart(series, x_axis, y_axis, 480, "markers", zero=(1, 1))
 
 
-def _headroom_bars(measured: ScoreMatrix) -> go.Figure:
+def _headroom_bars(measured: ScoreMatrix) -> Figure:
     """How much lower the best known scores are, geometric mean over the units of all splits, by viable candidates."""
     viable = np.minimum(measured.items["num_viable"].astype(int), _MOST_VIABLE + 1)
     labelled, exhaustive = (measured.items[name].astype(bool) for name in ("labelled", "exhaustive"))
@@ -260,14 +259,14 @@ def _headroom_bars(measured: ScoreMatrix) -> go.Figure:
     groups = {number: labelled & (viable == number) for number in np.unique(viable[labelled]).tolist()}
     bars = Series(
         "",
+        [100.0 * (1.0 - float(np.exp(np.log(ratio[group]).mean()))) for group in groups.values()],
         [str(number) if number <= _MOST_VIABLE else f"> {_MOST_VIABLE}" for number in groups],
-        [round(100.0 * (1.0 - float(np.exp(np.log(ratio[group]).mean()))), 6) for group in groups.values()],
         [f"{group.sum()} units, {exhaustive[group].sum()} searched exhaustively" for group in groups.values()],
         1,
-        "%{x} viable: %{y:.2f} %<br>%{text}",
+        "%{y} viable: %{x:.2f} %<br>%{text}",
     )
-    x_axis = {"title": "viable candidates of the unit", "type": "category"}
-    return chart([bars], x_axis, {"title": "headroom (%)", "rangemode": "tozero"}, 380, "bars")
+    y_axis = {"title": "viable candidates of the unit", "autorange": "reversed", "showgrid": False}
+    return chart([bars], {"title": "headroom (%)"}, y_axis, 100 + 26 * len(groups), "rows")
 
 
 def _rounded(value: Any) -> Any:

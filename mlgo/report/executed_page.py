@@ -57,5 +57,5 @@ def show(args: argparse.Namespace) -> RenderedPage:
         "rank_correlations": found.correlations,
         "wrong": found.wrong,
     }
-    page = render("programs.md.jinja", **tables)
+    page = render("programs.md.jinja", None, **tables)
     return RenderedPage("\n\n".join(text), record, page, not found.wrong)

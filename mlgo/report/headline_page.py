@@ -12,7 +12,7 @@ from mlgo.base.config import default_config, judged_split, read_settings
 from mlgo.base.files import read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.compare.headline import SHIP_COLUMNS, Headline, HeadlineRow, headline
-from mlgo.compare.inference import Bootstrap, Tally
+from mlgo.compare.inference import Bootstrap, Tally, Verdict
 from mlgo.compare.programs import find_programs, read_programs
 from mlgo.objects import measures
 from mlgo.report.metrics import PARTS, prefix_of
@@ -25,8 +25,10 @@ _PAGES = {"report": "report/report.html", "compile times": "work/report/compile_
 
 
 class HeadlineTable(NamedTuple):
-    """What a page says first."""
+    """What a page says first; ``figure`` is the gain that the first sentence is about."""
 
+    verdict: Verdict
+    figure: str
     sentences: Sequence[str]
     answers: Table
     brief: Table
@@ -109,7 +111,10 @@ def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> Headlin
         else "Seeds: 1. One seed says nothing about another training.",
     ]
     answers, brief = Table(_COLUMNS, rows), Table(_COLUMNS, [row for row in rows if row.brief or row.claimed])
-    return HeadlineTable(sentences(truth, level, style), answers, brief, notes)
+    one = truth.headline
+    return HeadlineTable(
+        one.verdict, style.gain(one.total.value), sentences(truth, level, style), answers, brief, notes
+    )
 
 
 def bootstrap_of(preset: Path | None) -> Bootstrap:
@@ -131,7 +136,8 @@ def sentences(truth: Headline, level: str, style: Style = PLAIN) -> list[str]:
     projects, interval = _number(one.num_projects, "project", style), "no interval"
     if one.total.low is not None:
         interval = f"{100.0 * (1.0 - one.level):g} % interval {style.ends(one.total)}"
-    verdict = f"Geometric mean of projects: {style.gain(one.geomean)}; {one.finding}"
+    mean = f"{style.gain(one.geomean.value)} ({style.ends(one.geomean)})" if style.html else style.gain(one.geomean)
+    verdict = f"Geometric mean of projects: {mean}; {one.finding}"
     worst = ""
     if one.worst_item is not None:
         what = "the worst is" if one.worst_item.share > 0 else "the one that gains least is"
@@ -158,6 +164,7 @@ def record_of(truth: Headline) -> Row:
         "contender": truth.contender.name,
         "seeds": list(truth.contender.seeds),
         "by_seed": {str(seed): gain for seed, gain in truth.by_seed.items()},
+        "headline": plain(truth.answers[0]),
         "answers": [plain(one) for one in truth.answers],
         "references": [plain(one) for one in truth.references],
         "not_run": truth.not_run,
@@ -172,7 +179,7 @@ def _of(row: HeadlineRow, style: Style) -> str:
 
 
 _COLUMNS = [
-    text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}"),
+    text_column("asked", lambda row: row.asked if row.contender.is_policy else f"instead: {row.asked}", wrap=True),
     gain_column("gain", lambda row: row.gain),
     Column("by BCa", lambda row, style: style.ends(row.comparison.total_bca) if row.kind == "total" else ""),
     Column("of", _of, left=True),

@@ -103,7 +103,7 @@ def read_self_test(summary: Any) -> Row | None:
 def read_training_failures(folder: Path, policies: Sequence[str]) -> list[Row]:
     """Rows of ``artifacts.FAILURES`` with the policy's name, of all policies whose training compiles anything."""
     return [
-        {"policy": name, **row, "reason": without_folders(row["reason"])}
+        {"policy": name, **row, "reason": without_folders(row["reason"]), "left out": ("no", "yes")[row["quarantined"]]}
         for name in policies
         if (path := folder / name / "failures.parquet").exists()
         for row in read_table(path, FAILURES).to_pylist()

@@ -121,6 +121,7 @@ def headline_metrics_of(truth: Headline) -> Row:
     return {
         "contender": truth.contender.name,
         "seeds": {str(seed): percent(gain) for seed, gain in truth.by_seed.items()},
+        "headline": {"asked": truth.answers[0].asked, **figures(truth.answers[0])},
         "answers": {one.asked: figures(one) for one in truth.answers},
         "instead": {one.asked: figures(one) for one in truth.references},
     }

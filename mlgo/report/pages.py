@@ -1,7 +1,11 @@
 """What pages are made of: formats of numbers, tables with one definition for HTML, terminal and Markdown, templates."""
 
+import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,63 +13,72 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from mlgo.base.files import shown
-from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict
+from mlgo.compare.inference import Bootstrap, Change, Comparison, Gain, Tally, Verdict, percent
 from mlgo.compare.scores import ComparisonRow
+from mlgo.learn.progress import csv_text
+from mlgo.report.figures import Figure, to_html
 
 _FOLDER = Path(__file__).parent
+_Number = Callable[[float | None], float | None]
 _MINUS = "\N{MINUS SIGN}"
+_BETWEEN = "\N{INFORMATION SEPARATOR ONE}"
+_FORMULA = re.compile(r"\A(?![-+]?\d+(\.\d+)?(e[-+]?\d+)?\Z)(?=[=+\-@\t\r])")
+"""Where a spreadsheet would begin to read a formula: before such a sign that begins no number."""
+_PARTS = {1: [""], 2: ["", ", %"], 3: ["", ", low", ", high"]}
+"""What the titles of a column's values end with in CSV, by their number; a tally has its own words."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How numbers are written: in HTML with typographic signs and intervals below their gains, or in ASCII."""
+    """How numbers are written: in HTML with typographic signs and intervals below their gains, in ASCII, or for CSV."""
 
     html: bool
+    values: bool = False  # as ``--json`` has them, see `_cell`
 
     @property
     def none(self) -> str:
         """What stands for a number that is not known."""
-        return "\N{EN DASH}" if self.html else "-"
+        return "\N{EN DASH}" if self.html else "" if self.values else "-"
 
     def count(self, number: float | None) -> str:
         """A whole number with its thousands set apart, for example ``1,234``; a dash for None."""
         if number is None:
             return self.none
         text = f"{number:,.0f}"
-        return text.replace(",", "\N{NARROW NO-BREAK SPACE}") if self.html else text
+        return self._cell(text.replace(",", "\N{NARROW NO-BREAK SPACE}") if self.html else text, number)
 
     def share(self, share: float | None, digits: int = 1) -> str:
         """A share as an unsigned percentage with so many decimals; a dash for None."""
-        return self.none if share is None else self._percent(f"{100.0 * share:.{digits}f}")
+        return self.none if share is None else self._cell(self._percent(f"{100.0 * share:.{digits}f}"), percent(share))
 
     def gain(self, gain: Gain | float | None) -> str:
         """A share as a signed percentage with its interval, if there is one; a dash for None."""
-        return self._with_interval(gain, self._signed, self._percent)
+        return self._with_interval(gain, self._signed, self._percent, percent)
 
     def ends(self, gain: Gain) -> str:
         """The interval alone, for example ``-0.50 to +1.25 %``; a dash where there is none."""
         _, low, high = gain
         if low is None or high is None:
             return self.none
-        return f"{self._signed(low)} to {self._percent(self._signed(high))}"
+        return self._cell(f"{self._signed(low)} to {self._percent(self._signed(high))}", *map(percent, gain))
 
     def ratio(self, ratio: Gain | float | None) -> str:
         """A ratio with four decimals and its interval, if there is one; a dash for None."""
-        return self._with_interval(ratio, "{:.4f}".format, str)
+        return self._with_interval(ratio, "{:.4f}".format, str, lambda one: one)
 
     def counts(self, *numbers: float) -> str:
         """Several numbers of one cell, for example ``6 / 2 / 1``."""
-        return " / ".join(map(self.count, numbers))
+        return self._cell(" / ".join(map(self.count, numbers)), *numbers)
 
     def rank(self, coefficient: float | None) -> str:
         """A correlation with two decimals; a dash for None."""
-        return self.none if coefficient is None else self._minus(f"{coefficient:.2f}")
+        return self.none if coefficient is None else self._cell(self._minus(f"{coefficient:.2f}"), coefficient)
 
     def probability(self, probability: float | None) -> str:
         """A p-value with two significant digits, for example ``0.031``; a dash for None, no less than ``<0.0001``."""
         if probability is None:
             return self.none
-        return "<0.0001" if probability < 1e-4 else f"{probability:.2g}"
+        return self._cell("<0.0001" if probability < 1e-4 else f"{probability:.2g}", probability)
 
     def tally(self, tally: Tally) -> str:
         """How many are smaller, larger and equal, for example ``6 / 2 / 1``."""
@@ -74,20 +87,33 @@ class Style:
     def much_larger(self, one: Comparison) -> str:
         """How many items grow by more than half a percent, and their share."""
         share = "" if one.much_larger_share is None else self.share(one.much_larger_share)
-        return self._with_ends(self.count(one.much_larger), share)
+        text = self._with_ends(self.count(one.much_larger), share)
+        return self._cell(text, one.much_larger, percent(one.much_larger_share))
 
     def change(self, change: Change | None) -> str:
         """Who changed, and by how much, for example ``zopfli (+0.50 %)``; positive is more; a dash for None."""
-        return self.none if change is None else f"{change.name} ({self._percent(self._signed(change.share))})"
+        if change is None:
+            return self.none
+        return self._cell(
+            f"{change.name} ({self._percent(self._signed(change.share))})", change.name, percent(change.share)
+        )
+
+    def _cell(self, text: str, *values: str | float | None) -> str:
+        """The text, or the values behind it: numbers with six decimals, as what lies beyond may differ by machine."""
+        plain = (
+            one if isinstance(one, str) else "" if one is None else f"{round(one, 6) + 0.0:.15g}" for one in values
+        )
+        return _BETWEEN.join(plain) if self.values else text
 
     def _with_interval(
-        self, gain: Gain | float | None, text: Callable[[float], str], unit: Callable[[str], str]
+        self, gain: Gain | float | None, text: Callable[[float], str], unit: Callable[[str], str], plain: _Number
     ) -> str:
-        value, low, high = gain if isinstance(gain, Gain) else Gain(gain)
+        given = gain if isinstance(gain, Gain) else (gain,)
+        value, low, high = Gain(*given)
         if value is None:
             return self.none
         ends = "" if low is None or high is None else f"{text(low)} to {text(high)}"
-        return self._with_ends(unit(text(value)), ends, always=isinstance(gain, Gain))
+        return self._cell(self._with_ends(unit(text(value)), ends, always=len(given) > 1), *map(plain, given))
 
     def _with_ends(self, text: str, ends: str, always: bool = False) -> str:
         if not self.html:
@@ -106,7 +132,7 @@ class Style:
         return text.replace("-", _MINUS) if self.html else text
 
 
-HTML, PLAIN = Style(html=True), Style(html=False)
+HTML, PLAIN, VALUES = Style(html=True), Style(html=False), Style(html=False, values=True)
 
 
 class RenderedPage(NamedTuple):
@@ -156,6 +182,14 @@ class Table:
         rows = [self._titles, ["---"] * len(self.columns), *self.cells(PLAIN)]
         return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
+    def csv(self) -> str:
+        """As CSV, with the values of ``--json``: each end of an interval and each number of a tally has a column."""
+        rows = [[cell.split(_BETWEEN) for cell in row] for row in self.cells(VALUES)]
+        widths = [max((len(row[i]) for row in rows), default=1) for i in range(len(self.columns))]
+        heads = [head for column, width in zip(self.columns, widths, strict=True) for head in _heads(column, width)]
+        padded = ([cell + [""] * (width - len(cell)) for cell, width in zip(row, widths, strict=True)] for row in rows)
+        return csv_text(heads, [[_FORMULA.sub("'", part) for cell in row for part in cell] for row in padded])
+
     @property
     def _titles(self) -> list[str]:
         return [column.title for column in self.columns]
@@ -165,6 +199,14 @@ def table_page(table: Table, note: str, record: Any, head: str = "") -> Rendered
     """A page of one table, with a note beneath it; the same as Markdown."""
     text, page = ("\n\n".join(filter(None, [head, one, note])) for one in (table.aligned(), table.markdown()))
     return RenderedPage(text, record, f"{page}\n")
+
+
+def _heads(column: Column, width: int) -> list[str]:
+    """Titles of the values of a column, for CSV."""
+    ways = re.findall(r"\w+(?= / )|(?<= / )\w+", column.title)
+    if len(ways) == width:
+        return [column.title.replace(" / ".join(ways), way) for way in ways]
+    return [f"{column.title}{part}" for part in _PARTS.get(width) or [f" {i + 1}" for i in range(width)]]
 
 
 Of = Callable[[Any], Comparison]
@@ -222,18 +264,21 @@ def worst_columns(of: Of) -> list[Column]:
     ]
 
 
+def words_table(titles: Mapping[str, Any], rows: Sequence[Any]) -> Table:
+    """Plain values of records: what ``titles`` name, by title."""
+    return Table([text_column(title, itemgetter(name), wrap=True) for title, name in titles.items()], rows)
+
+
 def card(row: ComparisonRow, measure: str, directions: Mapping[Verdict, str]) -> tuple[str, str]:
-    """How the card of a policy looks, and the verdict in words; `Comparison.verdict` says when a direction is named.
+    """The verdict on a policy, and the same in words; `Comparison.verdict` says when a direction is named.
 
     Args:
         directions: what follows the policy's name if it is ``"smaller"``, and if it is ``"larger"``.
     """
     one = row.by(measure)
-    if one.verdict == "no verdict":
-        return "plain", f"{row.name}: {one.finding}"
-    if one.verdict == "no difference shown":
-        return "plain", f"{row.name}: no difference shown against the built-in heuristic"
-    return {"smaller": "good", "larger": "bad"}[one.verdict], f"{row.name}{directions[one.verdict]}"
+    same = ": no difference shown against the built-in heuristic"
+    words = {"no verdict": f": {one.finding}", "no difference shown": same, **directions}
+    return one.verdict, f"{row.name}{words[one.verdict]}"
 
 
 def coverage(bootstrap: Bootstrap) -> str:
@@ -241,8 +286,9 @@ def coverage(bootstrap: Bootstrap) -> str:
     return f"{100.0 * bootstrap.confidence:g}\N{NO-BREAK SPACE}%"
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, figures: Mapping[str, Figure | None] | None = None, **values: Any) -> str:
     """Fill a template; in HTML text is escaped, and every name the template uses must be given."""
+    drawn = to_html(figures or {})
     environment = Environment(
         loader=FileSystemLoader(_FOLDER),
         autoescape=lambda name: str(name).endswith(".html.jinja"),
@@ -252,11 +298,8 @@ def render(template: str, **values: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters.update({name: getattr(HTML, name) for name in ("count", "share", "gain", "ends", "ratio")})
-    environment.globals.update(style=Markup((_FOLDER / "page.css").read_text()), plotly_script=_plotly_script)
-    return environment.get_template(template).render(**values)
-
-
-def _plotly_script() -> Markup:
-    from plotly.offline import get_plotlyjs  # here, since tables in a terminal need none of it
-
-    return Markup(get_plotlyjs())
+    style, *scripts = (Markup((_FOLDER / name).read_text()) for name in ("page.css", "figures.js", "page.js"))
+    # The policy of the page names its scripts by their hashes, so no other one runs, whatever it quotes.
+    hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
+    environment.globals.update(style=style, scripts=scripts, hashes=hashes, words_table=words_table)
+    return environment.get_template(template).render(figures=drawn, **values)

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
-import plotly.graph_objects as go
 import pyarrow as pa
 
 from mlgo.base.config import Settings
@@ -15,7 +14,7 @@ from mlgo.compare.programs import measured_programs
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
 from mlgo.objects.measures import get_measure
 from mlgo.report import render
-from mlgo.report.figures import Series, chart, to_html
+from mlgo.report.figures import Figure, Series, chart
 from mlgo.report.inputs import Facts
 from mlgo.report.pages import text_column
 from mlgo.report.seen_code import compare_seen
@@ -87,28 +86,24 @@ def render_policy_page(
     by_project = compare(modules, ScoreMatrix.by_project, POINTS_ONLY)
     scope = text_column("modules of", lambda row: f"{row.split}, {SCOPES[row.scope]}")
     (whole,) = (row for row in rows if (row.split, row.scope) == (split, ALL))
-    totals = [row for row in page.ships.totals if row.split == split and row.contender.is_policy]
     return page.render(
         "policy_page.html.jinja",
         split,
         policy=policy,
         projects=list(dict.fromkeys(modules.items["project"].tolist())),
-        whole=render.module_card(whole, main),
-        shipped=[row.by("total") for row in totals if row.by("total").num_compared],
+        cards=[render.module_card(whole, main)],
         parts=render.comparison_table([scope], rows, page.measures),
         by_project=render.project_table([], by_project, page.measures),
         facts=facts,
-        figures=to_html(
-            {
-                "search": _known(*known),
-                "distribution": render.distribution(modules, main, split),
-                "projects": render.project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
-            }
-        ),
+        figures={
+            "search": _known(*known),
+            "distribution": render.distribution(modules, main, split),
+            "projects": render.project_bars(by_project, main, modules.policies) if len(by_project) > 1 else None,
+        },
     )
 
 
-def _known(num_compiles: np.ndarray, gains: np.ndarray) -> go.Figure | None:
+def _known(num_compiles: np.ndarray, gains: np.ndarray) -> Figure | None:
     """Gain of linked files that a search knows of, by compiles of each module; None where nothing was searched."""
     if not len(num_compiles):
         return None

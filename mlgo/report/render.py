@@ -1,5 +1,6 @@
 """The report as one self-contained page: the same inputs give the same bytes."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -7,12 +8,12 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-import plotly.graph_objects as go
 
 from mlgo.base.artifacts import RowView
+from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.base.seeding import sample
 from mlgo.compare.headline import Headline
-from mlgo.compare.inference import Bootstrap, Comparison, Verdict
+from mlgo.compare.inference import Bootstrap, Comparison, Gain, Verdict
 from mlgo.compare.modules import SCOPES, failures, ratios, standouts
 from mlgo.compare.programs import Programs
 from mlgo.compare.scores import ALL, ComparisonRow, ScoreMatrix, claims
@@ -22,11 +23,12 @@ from mlgo.host.tasks.task import get_task
 from mlgo.objects.measures import Measure, get_measure
 from mlgo.policy.importance import Importance
 from mlgo.report.executed_page import executed_tables
-from mlgo.report.figures import LOG_TICKS, Bar, Series, central_range, chart, panels, to_html
+from mlgo.report.figures import LOG_TICKS, Bar, Figure, Series, central_range, chart, panels
 from mlgo.report.headline_page import headline_table
 from mlgo.report.inputs import Facts
 from mlgo.report.pages import (
     HTML,
+    PLAIN,
     Column,
     Of,
     Table,
@@ -69,10 +71,11 @@ class ComparedPolicies:
         """All that are known of modules, the one that counts first."""
         return [get_measure(name) for name in dict.fromkeys([self.measure, *self.modules.scores])]
 
-    def render(self, template: str, split: str, **values: Any) -> str:
+    def render(self, template: str, split: str, figures: Mapping[str, Figure | None], **values: Any) -> str:
         """Fill the template of a page, which judges by a split."""
         task, main, shown = get_task(self.task), get_measure(self.measure), {}
         level, inlining = self.measurement.get("compile.optimization", ""), task.actions.yes_or_no
+        saved = program_scatter(self.ships, self.truth.contender.learner, split) if self.truth else None
         for name in self.modules.policies:
             both = standouts(self.modules, name, split, main.name, _NUM_STANDOUTS)
             shown[name] = [_standout_table(self.modules, name, main, some, inlining) for some in both]
@@ -84,6 +87,7 @@ class ComparedPolicies:
             words=main.words,
             coverage=coverage(self.bootstrap),
             headline=self.truth and headline_table(self.truth, level, HTML),
+            figures={"programs": saved, **figures},
             standouts=shown,
             failures=[{**row, "message": without_folders(row["message"])} for row in failures(self.modules)],
             **values,
@@ -145,18 +149,16 @@ def render_page(report: Report) -> str:
         truncated=[row for row in (*whole, *references) if row.counts["truncated"]],
         functions=_function_table(report.function_rows),
         programs=report.programs and executed_tables(report.programs),
-        figures=to_html(
-            {
-                "distribution": distribution(modules, main, modules.judged),
-                "scores": _score_scatter(modules, main),
-                "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
-                "projects": project_bars(report.project_rows, main, modules.policies),
-                "features": _feature_bars(report.importances),
-                "budgets": budgets(report.curves),
-                "rewards": rewards(report.curves),
-                "losses": losses(report.curves),
-            }
-        ),
+        figures={
+            "distribution": distribution(modules, main, modules.judged),
+            "scores": _score_scatter(modules, main),
+            "functions": _function_scatter(report.functions, modules.policies, report.bootstrap.seed),
+            "projects": project_bars(report.project_rows, main, modules.policies),
+            "features": _feature_bars(report.importances),
+            "budgets": budgets(report.curves),
+            "rewards": rewards(report.curves),
+            "losses": losses(report.curves),
+        },
     )
 
 
@@ -241,7 +243,7 @@ def _standout_table(
     )
 
 
-def distribution(modules: ScoreMatrix, measure: Measure, split: str) -> go.Figure:
+def distribution(modules: ScoreMatrix, measure: Measure, split: str) -> Figure:
     """Share of the modules of a split up to each change in score, one line per policy."""
     series = []
     for i, name in enumerate(modules.policies):
@@ -255,7 +257,7 @@ def distribution(modules: ScoreMatrix, measure: Measure, split: str) -> go.Figur
     return chart(series, x_axis, {"title": "share of modules (%)", "range": [0, 101]}, zero=(0, None))
 
 
-def _score_scatter(modules: ScoreMatrix, measure: Measure) -> go.Figure:
+def _score_scatter(modules: ScoreMatrix, measure: Measure) -> Figure:
     """Change in score of each judged module over its score under the heuristic."""
     what = _with_offset(f"{measure.words.title} under the heuristic", measure)
     hover, style = "%{text}<br>" + what + " %{x:,.1~f}, %{y:+.2f} %", {"marker": {"opacity": 0.8}}
@@ -269,7 +271,7 @@ def _score_scatter(modules: ScoreMatrix, measure: Measure) -> go.Figure:
     return chart(series, {"title": what, **LOG_TICKS}, y_axis, marks="markers", zero=(None, 0))
 
 
-def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], seed: int) -> go.Figure | None:
+def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], seed: int) -> Figure | None:
     """Cost of test functions under each policy over that under the heuristic, of those where they differ."""
     if functions is None:
         return None
@@ -290,11 +292,32 @@ def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], se
         for whose in ("the heuristic", "the policy")
     )
     figure = chart(series, x_axis, y_axis, 520, "markers")
-    line = {"color": "#808080", "width": 1.5}
-    return figure.add_shape(type="line", x0=1, y0=1, x1=most, y1=most, line=line, layer="below")
+    figure.add_line((1, most), (1, most))
+    return figure
 
 
-def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequence[str]) -> go.Figure:
+def program_scatter(ships: Ships, learner: str, split: str) -> Figure:
+    """Share that each linked file saves over its size, by language; bars reach from the worst to the best seed."""
+    shares = defaultdict[tuple[object, str, float], list[float]](list)
+    for row in ships.rows:
+        if row.contender.learner == learner and row.split == split and "program" in row.counts:
+            one, name = row.by("total"), f"{row.counts['project']}/{row.counts['program']}"
+            shares[row.counts["language"], name, one.baseline_sum].append(one.total.value or 0.0)
+    series = []
+    for i, (language, title) in enumerate(LANGUAGE_TITLES.items()):
+        shown = [(name, size, one) for (of, name, size), one in shares.items() if of == language]
+        gains = [Gain(float(np.mean(one)), min(one), max(one)) for *_, one in shown]
+        sizes, y = [size for _, size, _ in shown], [100.0 * float(np.mean(one)) for *_, one in shown]
+        saved = [PLAIN.count(float(np.mean(one)) * size) for _, size, one in shown]
+        text = [f"{name}: {count} bytes" for (name, *_), count in zip(shown, saved, strict=True)]
+        series.append(
+            Series(title, sizes, y, text, i, "%{text} of %{x:,}<br>%{y:+.2f} %", {"marker": {"size": 9}}, gains)
+        )
+    x_axis = {"title": "linked size under the heuristic (bytes)", **LOG_TICKS}
+    return chart(series, x_axis, {"title": "saved (%)"}, 380, "markers", (None, 0))
+
+
+def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequence[str]) -> Figure:
     """Gain of each project in total, one panel per policy, colour by split."""
     splits = dict.fromkeys(row.split for row in rows)
     bars: dict[str, dict[str, list[Bar]]] = {policy: {split: [] for split in splits} for policy in policies}
@@ -304,7 +327,7 @@ def project_bars(rows: Sequence[ComparisonRow], measure: Measure, policies: Sequ
     return panels(bars)
 
 
-def _feature_bars(importances: Mapping[str, Sequence[Importance]]) -> go.Figure | None:
+def _feature_bars(importances: Mapping[str, Sequence[Importance]]) -> Figure | None:
     """Share of answers that change when a feature is permuted, for the features that matter most to any policy."""
     shares = {name: {one.feature: 100.0 * one.changed_share for one in ranked} for name, ranked in importances.items()}
     known = dict.fromkeys(feature for by_feature in shares.values() for feature in by_feature)

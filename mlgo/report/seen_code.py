@@ -21,7 +21,7 @@ from mlgo.compare.scores import SPLITS, ComparisonRow, Contender, item_keys
 from mlgo.corpus.seen import BINDINGS, EXACT, KINDS, NEAR, STANDARD, UNSEEN, seen_share
 from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.metrics import shipped_metrics
-from mlgo.report.pages import PLAIN, Table, count_column, gain_column, gain_columns, text_column, verdict_columns
+from mlgo.report.pages import HTML, Column, Table, count_column, gain_column, gain_columns, text_column, verdict_columns
 
 REST = "rest"
 """What is of no function that the source has: constants, padding, stubs, and what unwind entries have in common."""
@@ -116,7 +116,7 @@ class Seen:
                 *([text_column("split", lambda row: row.split)] if several else []),
                 text_column("functions of", lambda row: TITLES[row.kind]),
                 count_column("under the heuristic (bytes)", lambda row: row.baseline),
-                text_column("share", lambda row: PLAIN.share(row.share)),
+                Column("share", lambda row, style: style.share(row.share)),
                 count_column("under the policy (bytes)", lambda row: row.under_policy),
                 gain_column("part of the whole gain", lambda row: row.gain),
             ],
@@ -147,7 +147,7 @@ class Seen:
             [
                 text_column("project", lambda one: one[0][0]),
                 text_column("program", lambda one: one[0][1]),
-                text_column("seen of its own code", lambda one: PLAIN.share(one[1])),
+                Column("seen of its own code", lambda one, style: style.share(one[1])),
             ],
             list(self.programs.items()),
         )
@@ -155,7 +155,7 @@ class Seen:
     @property
     def most(self) -> str:
         """Share up to which a program counts as unlike what was trained on."""
-        return PLAIN.share(MOST_SEEN)
+        return HTML.share(MOST_SEEN)
 
     def metrics(self) -> Row:
         """All of it as plain values, for JSON."""

@@ -3,14 +3,12 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import plotly.graph_objects as go
-from plotly.colors import hex_to_rgb
 
 from mlgo.compare.trainings import Curve, budget_curves
-from mlgo.report.figures import Series, chart, style_of
+from mlgo.report.figures import Figure, Series, chart, style_of
 
 
-def rewards(curves: Sequence[Curve]) -> go.Figure | None:
+def rewards(curves: Sequence[Curve]) -> Figure | None:
     """Mean reward of what each update saw and reward on the validation items; None without such runs."""
     shown = [(i, one) for i, one in enumerate(curves) if one.points(one.step, "mean_reward")[0]]
     series = []
@@ -27,7 +25,7 @@ def rewards(curves: Sequence[Curve]) -> go.Figure | None:
     return _over_steps(series, steps, {"title": "mean reward (%)"}, zero=(None, 0))
 
 
-def budgets(curves: Sequence[Curve]) -> go.Figure | None:
+def budgets(curves: Sequence[Curve]) -> Figure | None:
     """What each learner has found within how many compiles, median and range of its seeds; None without trainings."""
     found = budget_curves(curves)
     if not found:
@@ -36,8 +34,7 @@ def budgets(curves: Sequence[Curve]) -> go.Figure | None:
     for i, one in enumerate(found):
         x, gains = one.evaluations.tolist(), 100.0 * one.gains
         edge = {"line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
-        red, green, blue = hex_to_rgb(style_of(i)["color"])
-        band = edge | {"fill": "tonexty", "fillcolor": f"rgba({red},{green},{blue},0.15)"}
+        band = edge | {"fill": "tonexty", "fillcolor": f"{style_of(i)['color']}26"}
         title = f"{one.learner}, {len(one.seeds)} seed{'s' * (len(one.seeds) > 1)}"
         series += [
             Series(title, x, np.min(gains, axis=0).tolist(), colour=i, style={"mode": "lines", **edge}),
@@ -48,7 +45,7 @@ def budgets(curves: Sequence[Curve]) -> go.Figure | None:
     return chart(series, axis, {"title": "validation reward of the best policy so far (%)"}, 460, "lines+markers")
 
 
-def losses(curves: Sequence[Curve]) -> go.Figure | None:
+def losses(curves: Sequence[Curve]) -> Figure | None:
     """Loss of cloning over the epochs, training and validation; None without such runs."""
     series = []
     for i, curve in enumerate(curves):
@@ -62,7 +59,7 @@ def losses(curves: Sequence[Curve]) -> go.Figure | None:
 
 def _over_steps(
     series: Sequence[Series], step: str, y: Mapping[str, str], zero: tuple[None, float | None] = (None, None)
-) -> go.Figure | None:
+) -> Figure | None:
     """Lines over the updates of a training; None without any."""
     if not series:
         return None

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
-
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.config import Settings, SweepConfig
 from mlgo.base.files import read_record
@@ -17,7 +15,7 @@ from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap, Gain, percent
 from mlgo.compare.trainings import Curve
 from mlgo.errors import ArtifactError
-from mlgo.report.figures import Series, chart, parallel, style_of, to_html
+from mlgo.report.figures import Figure, Series, chart, parallel, style_of
 from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, gain_column, render, text_column
 from mlgo.research.matrix import Sweep
 from mlgo.research.points import SPLITS, Cost, Point, cost_of_seeds, experiment_costs
@@ -65,13 +63,11 @@ def render_sweep(
         importances=_importances(study) if study else None,
         measures=", ".join(dict.fromkeys(point.title for point in points)),
         bootstrap=bootstrap,
-        figures=to_html(
-            {
-                "trials": _progress(study) if study else None,
-                "gains": _gains(points, _keys(records), in_ranges=study is not None),
-                "curves": _curves(points, curves),
-            }
-        ),
+        figures={
+            "trials": _progress(study) if study else None,
+            "gains": _gains(points, _keys(records), in_ranges=study is not None),
+            "curves": _curves(points, curves),
+        },
     )
 
 
@@ -224,7 +220,7 @@ def _importances(study: RowView) -> str:
     return f"share in the variance of the gain (fANOVA): {', '.join(shares)}" if shares else ""
 
 
-def _progress(study: RowView) -> go.Figure:
+def _progress(study: RowView) -> Figure:
     """Gain of each trial in order, and of the best so far; pruned and failed trials are marks beneath."""
     done = [one for one in study["trials"] if one["validation_gain_percent"] is not None]
     gains, numbers = ([one[name] for one in done] for name in ("validation_gain_percent", "trial"))
@@ -283,7 +279,7 @@ def _columns(records: Sequence[RowView], seeds: Sequence[int]) -> list[Column]:
     ]
 
 
-def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.Figure | None:
+def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> Figure | None:
     """Gain over the one swept setting, or parallel coordinates where several were swept; None if all points failed."""
     shown = [point for point in points if point.rows]
     if not shown:
@@ -303,7 +299,7 @@ def _gains(points: Sequence[Point], keys: Sequence[str], in_ranges: bool) -> go.
     return parallel({**columns, **gains}, "gain, validation (%)")
 
 
-def _gains_over(key: str, shown: list[Point], in_ranges: bool) -> go.Figure:
+def _gains_over(key: str, shown: list[Point], in_ranges: bool) -> Figure:
     """Gain over one setting, a line for each task, learner and split; small marks are single seeds."""
     numbers = [value for point in shown for value in point.training.settings.values()]
     plain = bool(numbers) and all(map(_is_number, numbers))
@@ -344,7 +340,7 @@ def _gains_over(key: str, shown: list[Point], in_ranges: bool) -> go.Figure:
         axis |= {"type": "log" if wide else "linear", "tickvals": ticks, "ticktext": [f"{one:g}" for one in ticks]}
     figure = chart(series, axis, {"title": "gain (%)"}, marks="lines+markers", zero=(None, 0))
     for label, gain, line in everywhere:
-        figure.add_hline(y=gain, line={**line, "width": 2}, annotation_text=label)
+        figure.add_line((0, 1), (gain, gain), {**line, "width": 2}, xref="x domain", label={"text": label})
     return figure
 
 
@@ -357,7 +353,7 @@ def _places(points: Sequence[Point], key: str) -> list[str]:
     return [str(point.training.settings.get(key, point.training.learner)) for point in points]
 
 
-def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> go.Figure | None:
+def _curves(points: Sequence[Point], curves: Mapping[PolicyName, Curve]) -> Figure | None:
     """Reward on the validation modules over the compiles asked for, all trainings; None if none was validated."""
     series = []
     for i, point in enumerate(points):  # each has a colour, its seeds differ in nothing but the name

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "plotly"}
+PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras"}
 PACKAGES |= {"scipy", "scikit-learn"}
 
 

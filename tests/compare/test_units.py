@@ -275,9 +275,7 @@ def test_the_page_is_complete(made):
         assert f'id="figure-{figure}"' in body
     assert re.search(r'>es-s1</td><td class="left">test</td><td class="left">timeout</td><td>1</td>', body)
     assert len(re.findall('<section class="card', body)) == 2  # a card for each learner
-    assert not re.search(
-        r'(?:src|href)="(?!#|data:,)', page[: page.index("<script>")] + re.sub(r"(?s)<script.*?</script>", "", body)
-    )
+    assert not re.search(r'(?:src|href)="(?!#|data:)', re.sub(r"(?s)<script.*?</script>", "", page))
     assert str(made) not in page
 
 

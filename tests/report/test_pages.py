@@ -1,8 +1,11 @@
 """Formats of numbers and texts."""
 
+import csv
+import io
+
 import pytest
 
-from mlgo.compare.inference import Gain
+from mlgo.compare.inference import Change, Gain
 from mlgo.host.process import without_folders
 from mlgo.report.inputs import flatten
 from mlgo.report.pages import HTML, PLAIN, Column, Table, count_column, gain_column, render, text_column
@@ -89,6 +92,30 @@ def test_a_table_is_defined_once():
         "| --- | --- | --- | --- |",
         "| es | +1.25 % | 1,200 | 1,200 / 7 |",
     ]
+
+
+def test_a_table_as_csv_has_the_values_of_json():
+    gain = gain_column("gain", lambda row: row)
+    tally = Column("modules, less / more", lambda row, style: style.counts(7000, 2))
+    worst = Column("worst project", lambda row, style: style.change(Change("a,b", 0.0125)), left=True)
+    table = Table([gain, tally, worst], [Gain(0.0123456, -0.01, 0.5), Gain(None)])
+    assert table.csv().splitlines() == [
+        'gain,"gain, low","gain, high","modules, less","modules, more",worst project,"worst project, %"',
+        '1.2346,-1,50,7000,2,"a,b",1.25',
+        ',,,7000,2,"a,b",1.25',
+    ]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1|calc", "-Oz", "@sum(a)", "\tx", "-1_0", "=\n"])
+def test_names_of_others_are_no_formula_in_a_spreadsheet(name):
+    (_, (cell,)) = csv.reader(io.StringIO(Table([text_column("", lambda row: row)], [name]).csv()))
+    assert cell == f"'{name}"
+
+
+@pytest.mark.parametrize("text", ["-1.25", "+3", "1e-05", "a=b", 'say "=1"', "x\n=1", ""])
+def test_numbers_and_other_names_stay_as_they_are(text):
+    rows = list(csv.reader(io.StringIO(Table([text_column("a", str), text_column("b", lambda _: "b")], [text]).csv())))
+    assert rows == [["a", "b"], [text, "b"]]
 
 
 def test_words_of_a_table_are_escaped():
