@@ -410,9 +410,13 @@ def try_sdist(sdist: Path, wheel: Path, scratch: Path) -> Row:
     return row
 
 
+_OF_MAKER = (".dist-info/RECORD", ".dist-info/WHEEL")
+"""Files that name the version of what made the wheel, or hash what does."""
+
+
 def _members(wheel: Path) -> dict[str, int]:
     with zipfile.ZipFile(wheel) as archive:
-        return {one.filename: one.CRC for one in archive.infolist() if not one.filename.endswith("/RECORD")}
+        return {one.filename: one.CRC for one in archive.infolist() if not one.filename.endswith(_OF_MAKER)}
 
 
 def try_compilers(environment: Environment, offline: bool) -> list[Row]:
