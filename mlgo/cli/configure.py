@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,15 @@ def _init(args: argparse.Namespace) -> None:
     files = {f"mlgo-projects/{name}.yaml": yaml.safe_dump(one, allow_unicode=True) for name, one in recipes.items()}
     files = {**texts, **files}
     _write_new(root, files)
-    commands = [["cd", str(root)], ["git", "init"], ["dvc", "init"], ["dvc", "add", *folders], ["dvc", "repro"]]
+    needed = [] if find_spec("snakemake") and find_spec("dvc") else [["pip", "install", "mlgo[train,pipeline]"]]
+    commands = [
+        *needed,
+        ["cd", str(root)],
+        ["git", "init"],
+        ["dvc", "init"],
+        ["dvc", "add", *folders],
+        ["dvc", "repro"],
+    ]
     above = [root, *root.parents]
     commands = [one for one in commands if one[1] != "init" or not any((up / f".{one[0]}").exists() for up in above)]
     print("\n    ".join([f"wrote {', '.join(files)}; next:", *(shown(shlex.join(one)) for one in commands)]))
