@@ -189,7 +189,7 @@ def test_every_base_command_works_in_an_empty_folder(run):
     run("mlgo", "c++", "--plain", "--", "-Oz", "-c", "called.cpp", "-o", "plain.o")
     assert json.loads((run.folder / "log").read_text())["outcome"] == "advised"
     assert "total" in run("mlgo", "size-diff", "plain.o", "called.o").stdout
-    make = ("make", "CXX=c++", "program")
+    make = ("make", "-B", "CXX=c++", "program")
     run("mlgo", "capture", "-o", "captured/app", "--root", ".", "--", *make)
     result = run("mlgo", "evaluate", "--policy", "marginal-s0", "--project", "captured/app", "--json")
     evaluated = json.loads(result.stdout)
