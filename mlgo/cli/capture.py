@@ -12,7 +12,7 @@ from typing import Any
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import joined, relative, shown
 from mlgo.base.output import claim
-from mlgo.base.packages import Package, fetch_package, pin_package
+from mlgo.base.packages import Package, fetch_package, pin_package, require
 from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import recorded_build
@@ -62,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
     if sum(map(bool, (command, args.source, args.sdist))) != 1:
         raise ConfigError("give one of a command after --, --from, and --sdist")
     relative(args.name or args.output.resolve().name, "project")
+    if args.sdist:
+        require("--sdist", "index")
     claim(args.output, IN_CAPTURED)
     if args.sdist:
         captured, status = _capture_sdist(args), 0

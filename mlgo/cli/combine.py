@@ -9,6 +9,7 @@ from mlgo.base.files import write_record
 from mlgo.base.output import check_output
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_command, add_options, say
+from mlgo.deploy.drivers import policy_folder
 from mlgo.deploy.export.cpp import Cpp, selected_sources, selector, write_sources
 from mlgo.deploy.export.form import PARITY_QUESTIONS, asked_features, check_form, draw_questions, read_questions
 from mlgo.errors import ConfigError
@@ -35,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     for name, folder in args.policies:
         if name in policies:
             raise ConfigError(f"{name} names two policies; give each a name of its own")
-        policies[name] = load_policy(folder, Binary)
+        policies[name] = load_policy(policy_folder(str(folder)), Binary)
     rows = draw_questions(read_questions(args.trace, next(iter(policies.values()))), PARITY_QUESTIONS, 0)
     for policy in policies.values():
         check_features(asked_features(policy), rows.column_names, "the trace")

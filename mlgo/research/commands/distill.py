@@ -19,6 +19,7 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
 from mlgo.cli.program import add_command, add_options, say
 from mlgo.corpus.store import load_modules
+from mlgo.deploy.drivers import policy_folder
 from mlgo.deploy.export.cpp import Cpp, tree_function
 from mlgo.deploy.export.form import PARITY_QUESTIONS, check_form
 from mlgo.errors import ConfigError, CorpusError, TrainingError
@@ -162,7 +163,7 @@ _SPLITS = ("train", "validation")
 
 def add_parser(commands: Any) -> None:
     parser = add_command(commands, "distill", run)
-    parser.add_argument("policy", type=Path, help="folder of the policy; its answers are yes or no")
+    parser.add_argument("policy", type=policy_folder, help="a policy's folder or name; its answers are yes or no")
     add_options(parser, "--trace")
     parser.add_argument(
         "--corpus",
