@@ -5,11 +5,13 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import mlgo
 from mlgo.errors import PolicyError
 from tests.conftest import REPOSITORY
+from tests.fakes.policies import linear_policy
 
 PAGE = (REPOSITORY / "docs/library.md").read_text()
 
@@ -50,6 +52,25 @@ def test_a_policy_answers_an_observation_as_it_answers_a_compiler(shown):
     assert result.object_sha256 == shown["advised"].object_sha256
     with pytest.raises(PolicyError, match="the observation lacks 1 of the policy's features"):
         mlgo.decide(policy, dict.fromkeys(policy.features[1:], 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [("regalloc-evict", ["is_free", "nr_urgent", "is_hint"]), ("regalloc-priority", ["li_size", "stage", "weight"])],
+)
+def test_policies_of_registers_answer_observations_as_they_answer_a_compiler(name, features, toolchain, tmp_path):
+    task = mlgo.get_task(name)
+    settings = mlgo.load_config().compile.model_copy(update={"objective": "spill_cost", "optimization": "-O2"})
+    front_end = mlgo.FrontEnd(toolchain, settings, tmp_path, task)
+    module = front_end.module_of(REPOSITORY / "data/sample/matrix/lu.cpp", tmp_path / "lu.bc")
+    weights = np.random.default_rng(0).normal(size=task.actions.num_inputs(len(features)) + 1)
+    policy = linear_policy(name, features, weights)
+    asked = mlgo.FunctionAdvisor(lambda observation: mlgo.decide(policy, observation))
+    wanted, found = (mlgo.compile_under_advice(toolchain, task, module, one, settings) for one in (policy, asked))
+    assert wanted.num_questions > 500
+    assert len(set(wanted.answers)) > 2
+    assert found.answers == wanted.answers
 
 
 @pytest.mark.parametrize("answer", ["yes", None, 0.5, float("nan"), [1, 0]])

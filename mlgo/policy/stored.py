@@ -13,8 +13,10 @@ import numpy as np
 
 from mlgo.base.files import file_sha256, read_array, read_input, read_record, write_bytes, write_record
 from mlgo.base.names import LANGUAGES, Language
+from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
 from mlgo.host.actions import ActionSpace, Binary, check_features
+from mlgo.host.log import Header
 from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
 from mlgo.policy.imported import Graph, ImportedPolicy
@@ -258,12 +260,11 @@ def decide(policy: StoredPolicy, observation: Mapping[str, Any]) -> int | float:
     """
     wanted = (*policy.actions.needed, *policy.features)
     check_features(wanted, list(observation), "the observation")
-    tensors = {name: np.squeeze(observation[name]) for name in wanted}
-    if isinstance(policy, ImportedPolicy):
-        answer = policy.answers({name: tensor[np.newaxis] for name, tensor in tensors.items()})
-    else:
-        answer = policy.actions.greedy(np, policy.logits(policy.actions.pack(np, tensors, policy.features)))
-    return np.asarray(answer, policy.actions.dtype).item()
+    arrays = {name: np.atleast_1d(observation[name]) for name in wanted}
+    specs = tuple(TensorSpec(name, array.dtype, array.shape) for name, array in arrays.items())
+    header = Header(specs, TensorSpec("answer", np.dtype(policy.actions.dtype), (1,)))
+    answer = policy.respond_to(header)(b"".join(array.tobytes() for array in arrays.values()))
+    return np.frombuffer(answer, policy.actions.dtype).item()
 
 
 def languages_of(policy: StoredPolicy) -> tuple[str, ...]:
