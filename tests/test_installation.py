@@ -23,6 +23,7 @@ from tests.conftest import REPOSITORY
 
 BASE = ("doctor", "capture", "compile", "cc", "c++", "ld", "evaluate", "replay", "size-diff", "report")
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+PAGES_OF_EVALUATE = ("mlgo.report.inputs", "mlgo.report.policy_page", "mlgo.report.headline_page")
 MOST_MB = 700
 
 CALLED = "static int triple(int x) { return 3 * x; }\nint use(int x) { return triple(x) + triple(x + 1); }\n"
@@ -76,7 +77,7 @@ def test_base_commands_can_be_imported_without_what_extras_bring():
     """Libraries may import more where they find it, so all else is hidden."""
     base = needed_by({named(one) for one in PROJECT["dependencies"]}) | {"mlgo", "setuptools"}
     others = [name for name, of in packages_distributions().items() if not base & set(map(canonicalize_name, of))]
-    modules = [COMMANDS[name] for name in BASE] + ["mlgo.envs"]
+    modules = [COMMANDS[name] for name in BASE] + ["mlgo.envs", *PAGES_OF_EVALUATE]
     command = [sys.executable, "-c", WITHOUT, " ".join(others), " ".join(modules)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
