@@ -57,6 +57,8 @@ def _schema(args: argparse.Namespace) -> None:
 
     mlgo config schema                 write workflow/schemas/config.schema.json anew
     """
+    if args.output == SCHEMA_PATH and not SCHEMA_PATH.parent.is_dir():
+        raise ConfigError(f"there is no {SCHEMA_PATH.parent}; run this in a checkout, or name the file with --output")
     write_json(args.output, json_schema())
 
 

@@ -131,6 +131,13 @@ def test_a_folder_that_was_deleted_has_the_package_s_settings(repository):
     assert default_config().samefile(OWN)
 
 
+def test_nothing_is_left_in_an_empty_folder(repository):
+    before = sorted(repository.rglob("*"))
+    with pytest.raises(ConfigError, match="there is no workflow/schemas"):
+        run_here("config", "schema")
+    assert sorted(repository.rglob("*")) == before
+
+
 def test_a_checkout_of_others_is_checked_too(repository):
     (repository / "config/corpora").mkdir(parents=True)
     (repository / OF_CHECKOUT).write_text(OWN.read_text())
