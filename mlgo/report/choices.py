@@ -265,8 +265,8 @@ def _headroom_bars(measured: ScoreMatrix) -> Figure:
         1,
         "%{y} viable: %{x:.2f} %<br>%{text}",
     )
-    y_axis = {"title": "viable candidates of the unit", "autorange": "reversed", "showgrid": False}
-    return chart([bars], {"title": "headroom (%)"}, y_axis, 100 + 26 * len(groups), "rows")
+    y_axis = {"title": "viable candidates", "autorange": "reversed", "showgrid": False}
+    return chart([bars], {"title": "headroom (%)"}, y_axis, 160 + 26 * len(groups), "rows")
 
 
 def _rounded(value: Any) -> Any:

@@ -315,7 +315,8 @@ function drawLegend(legend, data, hidden, redraw) {
     const button = document.createElement("button"), group = one.legendgroup ?? one.name;
     const swatch = document.createElement("span"), color = one.marker?.color ?? one.line?.color;
     Object.assign(button, { type: "button", textContent: one.name, ariaPressed: String(!hidden.has(group)) });
-    swatch.style.background = color;
+    const isDashed = one.line?.dash in DASHES, gaps = `repeating-linear-gradient(90deg, ${color} 0 3px, transparent 3px 6px)`;
+    swatch.style.background = isDashed ? gaps : color;
     button.prepend(swatch);
     button.addEventListener("click", () => {
       if (!hidden.delete(group)) hidden.add(group);

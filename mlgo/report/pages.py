@@ -301,5 +301,5 @@ def render(template: str, figures: Mapping[str, Figure | None] | None = None, **
     style, *scripts = (Markup((_FOLDER / name).read_text()) for name in ("page.css", "figures.js", "page.js"))
     # The policy of the page names its scripts by their hashes, so no other one runs, whatever it quotes.
     hashes = [b64encode(sha256(script.encode()).digest()).decode() for script in scripts]
-    environment.globals.update(style=style, scripts=scripts, hashes=hashes, words_table=words_table)
+    environment.globals.update(style=style, scripts=scripts, script_hashes=hashes, words_table=words_table)
     return environment.get_template(template).render(figures=drawn, **values)

@@ -4,6 +4,8 @@ import csv
 import re
 import subprocess
 import sys
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -277,6 +279,9 @@ def test_the_page_is_complete(made):
     assert len(re.findall('<section class="card', body)) == 2  # a card for each learner
     assert not re.search(r'(?:src|href)="(?!#|data:)', re.sub(r"(?s)<script.*?</script>", "", page))
     assert str(made) not in page
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    assert len(scripts) == 2
+    assert all(f"sha256-{b64encode(sha256(one.encode()).digest()).decode()}" in page for one in scripts)
 
 
 def test_ratios_for_plots(made):
