@@ -128,7 +128,7 @@ def _init(args: argparse.Namespace) -> None:
         listed = json.dumps(words, ensure_ascii=False).replace("${", "\\\\${")  # DVC fills in what has no backslash
         texts = {name: text.replace(f"[{part}]", listed) for name, text in texts.items()}
     files = {f"mlgo-projects/{name}.yaml": yaml.safe_dump(one, allow_unicode=True) for name, one in recipes.items()}
-    files = {**texts, **files}
+    files = {**texts, **files, "mlgo-projects/requirements.txt": f"mlgo[train,pipeline]=={mlgo.__version__}\n"}
     _write_new(root, files)
     needed = [] if find_spec("snakemake") and find_spec("dvc") else [["pip", "install", "mlgo[train,pipeline]"]]
     commands = [

@@ -76,9 +76,18 @@ def test_a_pipeline_of_its_own_leaves_a_policy_and_a_report(repository):
     )  # no machine's path
 
 
-def test_the_second_time_only_a_look_at_what_is_installed_runs(repository):
-    assert ran(repository) == ["settings"]
+def test_the_second_time_nothing_runs(repository):
+    assert ran(repository) == []
     assert repository.is_done("snakemake", "--cores", "2")
+
+
+def test_another_version_that_is_required_lets_the_stage_look_at_what_is_installed(repository):
+    path = repository.root / "mlgo-projects/requirements.txt"
+    before = path.read_text()
+    path.write_text("mlgo[train,pipeline]==99.0\n")
+    status = json.loads(repository.succeed("dvc", "status", "--json").stdout)
+    path.write_text(before)
+    assert {"settings", "corpus"} <= {*status}
 
 
 def test_another_package_makes_all_stages_outdated(repository):
