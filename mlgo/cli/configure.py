@@ -131,16 +131,9 @@ def _init(args: argparse.Namespace) -> None:
     files = {**texts, **files, "mlgo-projects/requirements.txt": f"mlgo[train,pipeline]=={mlgo.__version__}\n"}
     _write_new(root, files)
     needed = [] if find_spec("snakemake") and find_spec("dvc") else [["pip", "install", "mlgo[train,pipeline]"]]
-    commands = [
-        *needed,
-        ["cd", str(root)],
-        ["git", "init"],
-        ["dvc", "init"],
-        ["dvc", "add", *folders],
-        ["dvc", "repro"],
-    ]
     above = [root, *root.parents]
-    commands = [one for one in commands if one[1] != "init" or not any((up / f".{one[0]}").exists() for up in above)]
+    new = [[tool, "init"] for tool in ("git", "dvc") if not any((up / f".{tool}").exists() for up in above)]
+    commands = [*needed, ["cd", str(root)], *new, ["dvc", "add", *folders], ["dvc", "repro"]]
     print("\n    ".join([f"wrote {', '.join(files)}; next:", *(shown(shlex.join(one)) for one in commands)]))
 
 

@@ -352,12 +352,7 @@ def distributions() -> Any:
 class OwnDistributions:
     """Three functions of `scipy.special`, with at least 9 equal digits."""
 
-    ndtri = NormalDist().inv_cdf
-
-    @staticmethod
-    def ndtr(x: float) -> float:
-        """Normal distribution."""
-        return math.erfc(-x / math.sqrt(2.0)) / 2.0
+    ndtr, ndtri = NormalDist().cdf, NormalDist().inv_cdf
 
     @staticmethod
     def stdtrit(degrees: int, p: float) -> float:
