@@ -207,7 +207,7 @@ from mlgo.base.seeding import generator
 whole_config = load_config(Path("config/config.yaml"))
 config = whole_config.marginal.model_copy(
     update={
-        **{"members": 2, "hidden": [16], "start_logit": 7.0, "rounds": 3, "anchors": [0.01]},
+        **{"members": 2, "hidden": [16], "start_logit": 7.0, "rounds": 2, "anchors": [0.01]},
         **{"max_epochs": 16, "later_epochs": 16, "patience": 16, "learning_rate": 0.04},
     }
 )
@@ -312,12 +312,12 @@ def learned(in_tensorflow):
 def test_costs_of_single_decisions_are_found_from_sums(learned):
     assert learned["median_error"] < 10.0  # of costs of 40 and -20 bytes
     assert learned["best_reward"] > 0.9 * learned["ideal"] > 0.03
-    assert learned["evaluations"] == [5, 155, 305, 455]  # 24 modules, 6 compiles each, a failed one; 5 to validate
+    assert learned["evaluations"] == [5, 155, 305]  # 24 modules, 6 compiles each, a failed one; 5 to validate
 
 
 def test_a_resumed_run_equals_an_undisturbed_one(learned):
     assert learned["same"]
-    assert learned["rounds"] == [3, 4]
+    assert learned["rounds"] == [2, 3]
 
 
 def test_clones_are_as_sure_as_configured(learned):
