@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from mlgo.compare import inference
 from mlgo.compare.inference import (
@@ -187,6 +186,8 @@ def test_projects_are_resampled_not_items():
 
 
 def test_tails_of_the_expanded_percentile_interval():
+    from scipy import stats  # here, since importing it takes longer than the tests
+
     """For 6 projects ``sqrt(6 / 5) * 2.5706 = 2.8159``, of which the normal tail is 0.00243; for many it is 0.025."""
     drawn = np.arange(1_000_001.0)
     low, high = interval(drawn, 0.95, 6)
@@ -200,6 +201,8 @@ def test_tails_of_the_expanded_percentile_interval():
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 27, 28, 10_000])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
 def test_our_distributions_are_those_of_scipy(degrees, confidence):
+    from scipy import stats  # here, since importing it takes longer than the tests
+
     p = 0.5 + confidence / 2.0
     assert OwnDistributions.stdtrit(degrees, p) == pytest.approx(stats.t.ppf(p, degrees), rel=1e-10)
     assert OwnDistributions.ndtri(p) == pytest.approx(stats.norm.ppf(p), rel=1e-13)
@@ -216,6 +219,8 @@ def test_without_scipy_intervals_are_the_same(monkeypatch):
 
 
 def test_against_the_bootstrap_of_scipy():
+    from scipy import stats  # here, since importing it takes longer than the tests
+
     """SciPy's percentile interval of the same statistics, at the coverage whose percentiles ours takes; and its BCa."""
     rng = np.random.default_rng(1)
     num = 24
@@ -288,6 +293,8 @@ def test_sign_flip_test_by_hand():
 
 @pytest.mark.parametrize("num", [2, 5, 6, 12])
 def test_against_the_permutation_test_of_scipy(num):
+    from scipy import stats  # here, since importing it takes longer than the tests
+
     rng = np.random.default_rng(num)
     for shift in (0.0, 0.5):
         changes = rng.normal(shift, 1.0, num)
@@ -298,6 +305,8 @@ def test_against_the_permutation_test_of_scipy(num):
 
 
 def test_many_projects_are_counted_in_halves():
+    from scipy import stats  # here, since importing it takes longer than the tests
+
     """Of 24 projects there are 16 million assignments: as many as SciPy's random ones find, and as the t-test says."""
     changes = np.random.default_rng(5).normal(0.4, 1.0, 24)
     exact = sign_flip_test(changes, BOOTSTRAP)

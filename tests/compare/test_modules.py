@@ -311,4 +311,7 @@ def test_without_functions():
 
 def test_figure_shows_what_differs(functions):
     (points,) = _function_scatter(functions[1], ["p-s0"], 0).data
-    assert list(zip(points["text"], points["x"], points["y"], strict=True)) == [("x/a: f", 8.0, 4.0), ("x/a: g", 1.0, 2.0)]
+    assert list(zip(points["text"], points["x"], points["y"], strict=True)) == [
+        ("x/a: f", 8.0, 4.0),
+        ("x/a: g", 1.0, 2.0),
+    ]

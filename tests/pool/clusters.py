@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from mlgo.base.config import LOCAL_WORKERS, WorkersConfig
 STARTED_WITHIN_S = 120.0
 
 needs_ray = pytest.mark.skipif(
-    subprocess.run([sys.executable, "-c", "import ray"], capture_output=True, check=False).returncode != 0,
+    find_spec("ray") is None,
     reason="needs the extra ray: make setup EXTRA=ray",
 )
 needs_namespaces = pytest.mark.skipif(
