@@ -25,9 +25,9 @@ all: prog lib.so
 libutil.a: used.o unused.o
 \t$(AR) rcs $@ $^
 prog: main.o libutil.a
-\t$(CC) -O2 $^ -Wl,--gc-sections -o $@
+\t$(CC) -Oz $^ -Wl,--gc-sections -o $@
 lib.so: api.o
-\t$(CC) -O2 -shared -Wl,--version-script=exports.map $^ -o $@
+\t$(CC) -Oz -shared -Wl,--version-script=exports.map $^ -o $@
 """
 SOURCES = {
     "Makefile": MAKEFILE,

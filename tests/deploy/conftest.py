@@ -68,7 +68,7 @@ class Build:
         log.unlink(missing_ok=True)
         options = [*options, *(["--languages", languages] if languages else [])]
         if not any(str(word).startswith("-O") or word in ("-c", "-S", "-E") for word in arguments):
-            arguments = ("-O2", *arguments)  # without it zig builds a library for debugging first, in half a minute
+            arguments = ("-Oz", *arguments)  # at others zig builds its libraries once more, in up to half a minute
         return self.run(MLGO, tool, "--log", log, *options, "--", *arguments, **environment)
 
     @property

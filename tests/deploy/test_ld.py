@@ -58,8 +58,9 @@ def test_a_program_is_merged_and_runs(parts, archive):
     assert b"unused" not in (parts.folder / "program").read_bytes()
 
 
+@pytest.mark.slow
 def test_reports_are_about_the_file_that_is_kept(parts, archive):
-    words = ["main.o", "native.o", archive, "-Wl,--dependency-file=link.d,-Map,link.map", "-o", "a program"]
+    words = ["-O2", "main.o", "native.o", archive, "-Wl,--dependency-file=link.d,-Map,link.map", "-o", "a program"]
     kept = []
     for _ in range(2):
         assert parts.cc(*words, options=["--whole"]).returncode == 0
@@ -157,7 +158,7 @@ def test_a_probe_of_a_build_is_linked_without_a_word(parts):
 
 
 def test_a_shared_object_keeps_what_it_exports(parts):
-    run = parts.run(MLGO, "ld", "--", "-O2", "-shared", "library.o", "-o", "library.so")
+    run = parts.run(MLGO, "ld", "--", "-Oz", "-shared", "library.o", "-o", "library.so")
     assert (run.returncode, run.stderr) == (0, "")
     library = ctypes.CDLL(str(parts.folder / "library.so"))
     assert (library.twice(21), library.unused(0)) == (42, 60)
@@ -234,7 +235,7 @@ def test_the_guard_keeps_the_smaller(build):
 )
 def test_what_is_wrong_is_said_once_and_the_compiler_links(parts, options, inputs, status, message):
     (parts.folder / "other.o").write_bytes((parts.folder / "native.o").read_bytes().replace(b"native", b"others"))
-    run = parts.run(MLGO, "ld", *options, "--", "-O2", *inputs, "-o", "program")
+    run = parts.run(MLGO, "ld", *options, "--", "-Oz", *inputs, "-o", "program")
     assert (run.returncode, run.stderr.count("mlgo ld: warning")) == (status, int(status == 0))
     assert message in run.stderr
     assert (parts.folder / "program").exists() == (status == 0)
