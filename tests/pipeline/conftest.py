@@ -142,9 +142,9 @@ class Checkout(WorkingCopy):
             check=True,
         )
         for name in listing.stdout.decode().split("\0"):
-            if name and (ROOT / name).is_file():
+            if name and ((ROOT / name).is_file() or (ROOT / name).is_symlink()):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, root / name)
+                shutil.copy2(ROOT / name, root / name, follow_symlinks=False)
 
 
 def ran(root: Path, preset: str, *options: str) -> Checkout:
