@@ -33,6 +33,14 @@ SIZES = st.lists(
 BOOTSTRAP = Bootstrap(400, 0.95, 0)
 
 
+@pytest.fixture(scope="module")
+def stats():
+    """SciPy's statistics; importing them takes longer than the tests, so collecting these does not."""
+    from scipy import stats
+
+    return stats
+
+
 def compared(policy, baseline, projects=None, bootstrap=BOOTSTRAP, names=None, best=None) -> Comparison:
     """Items of the given projects; without them each is a project of its own."""
     names = names or list(map(str, range(len(baseline))))
@@ -185,9 +193,7 @@ def test_projects_are_resampled_not_items():
     assert compared([50, 50, 50, 100], [100] * 4, "aaab").total == pytest.approx((0.375, 0.0, 0.5))
 
 
-def test_tails_of_the_expanded_percentile_interval():
-    from scipy import stats  # here, since importing it takes longer than the tests
-
+def test_tails_of_the_expanded_percentile_interval(stats):
     """For 6 projects ``sqrt(6 / 5) * 2.5706 = 2.8159``, of which the normal tail is 0.00243; for many it is 0.025."""
     drawn = np.arange(1_000_001.0)
     low, high = interval(drawn, 0.95, 6)
@@ -200,9 +206,7 @@ def test_tails_of_the_expanded_percentile_interval():
 
 @pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 27, 28, 10_000])
 @pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
-def test_our_distributions_are_those_of_scipy(degrees, confidence):
-    from scipy import stats  # here, since importing it takes longer than the tests
-
+def test_our_distributions_are_those_of_scipy(degrees, confidence, stats):
     p = 0.5 + confidence / 2.0
     assert OwnDistributions.stdtrit(degrees, p) == pytest.approx(stats.t.ppf(p, degrees), rel=1e-10)
     assert OwnDistributions.ndtri(p) == pytest.approx(stats.norm.ppf(p), rel=1e-13)
@@ -218,9 +222,7 @@ def test_without_scipy_intervals_are_the_same(monkeypatch):
         assert one == pytest.approx(other, rel=1e-9)
 
 
-def test_against_the_bootstrap_of_scipy():
-    from scipy import stats  # here, since importing it takes longer than the tests
-
+def test_against_the_bootstrap_of_scipy(stats):
     """SciPy's percentile interval of the same statistics, at the coverage whose percentiles ours takes; and its BCa."""
     rng = np.random.default_rng(1)
     num = 24
@@ -292,9 +294,7 @@ def test_sign_flip_test_by_hand():
 
 
 @pytest.mark.parametrize("num", [2, 5, 6, 12])
-def test_against_the_permutation_test_of_scipy(num):
-    from scipy import stats  # here, since importing it takes longer than the tests
-
+def test_against_the_permutation_test_of_scipy(num, stats):
     rng = np.random.default_rng(num)
     for shift in (0.0, 0.5):
         changes = rng.normal(shift, 1.0, num)
@@ -304,9 +304,7 @@ def test_against_the_permutation_test_of_scipy(num):
         assert sign_flip_test(changes, BOOTSTRAP) == pytest.approx(min(1.0, expected.pvalue))
 
 
-def test_many_projects_are_counted_in_halves():
-    from scipy import stats  # here, since importing it takes longer than the tests
-
+def test_many_projects_are_counted_in_halves(stats):
     """Of 24 projects there are 16 million assignments: as many as SciPy's random ones find, and as the t-test says."""
     changes = np.random.default_rng(5).normal(0.4, 1.0, 24)
     exact = sign_flip_test(changes, BOOTSTRAP)
