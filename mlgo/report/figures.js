@@ -62,12 +62,13 @@ class Axis {
 
   reach(values, { margin, zero }) {
     const known = values.filter((one) => Number.isFinite(one) && !(this.isLog && one <= 0)).map((one) => this.scale(one));
+    const hasZero = !this.isLog && (zero || this.settings.rangemode === "tozero");
     let low = known.reduce((a, b) => Math.min(a, b), Infinity), high = known.reduce((a, b) => Math.max(a, b), -Infinity);
     if (!known.length) [low, high] = [0, 1];
-    if (!this.isLog && (zero || this.settings.rangemode === "tozero")) [low, high] = [Math.min(0, low), Math.max(0, high)];
+    if (hasZero) [low, high] = [Math.min(0, low), Math.max(0, high)];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
-    const more = margin * (high - low), atZero = !this.isLog && (zero || this.settings.rangemode === "tozero");
-    return [low - (atZero && low === 0 ? 0 : more), high + (atZero && high === 0 ? 0 : more)];
+    const more = margin * (high - low); // none where the axis begins or ends with zero
+    return [low - (hasZero && low === 0 ? 0 : more), high + (hasZero && high === 0 ? 0 : more)];
   }
 
   scale(value) {
@@ -230,7 +231,6 @@ function plan(data, layout, width, height, top) {
   const { rows, columns, ygap } = { rows: 1, columns: 1, ygap: 0, ...layout.grid };
   const members = (name) => data.filter((one) => (one.xaxis ?? "x") === name);
   const isBars = data.some((one) => one.type === "bar"), areMarks = data.some((one) => one.mode?.includes("markers"));
-  const ends = (bars, margin) => ({ zero: bars, margin });
   const reach = (traces, along) => traces.flatMap((one) => {
     const bars = one[`error_${along}`];
     return one[along].flatMap((value, i) => (bars && typeof value === "number"
@@ -238,17 +238,18 @@ function plan(data, layout, width, height, top) {
   });
   const above = layout.xaxis?.side === "top", under = above ? PAD : 3.4 * FONT_SIZE + PAD;
   const over = top + (above ? 3.4 * FONT_SIZE : PAD), inside = height - over - under;
-  const rowHeight = inside / (rows + (rows - 1) * (ygap / (1 - ygap || 1)));
-  const yOf = (name, span) => new Axis(layout[numbered("y", name)] ?? {}, reach(members(name), "y"), span, ends(false, 0.05));
+  const between = rows > 1 ? ygap / (1 - ygap) : 0, rowHeight = inside / (rows + (rows - 1) * between);
+  const yOf = (name, span) =>
+    new Axis(layout[numbered("y", name)] ?? {}, reach(members(name), "y"), span, { zero: false, margin: 0.05 });
   const left = widest(yOf(names[0], [inside, 0]).ticks.map(([, text]) => text)) + 2 * PAD
     + (layout.yaxis?.title?.text ? 1.6 * FONT_SIZE : 0);
   const gap = 26, columnWidth = (width - left - 3 * PAD - gap * (columns - 1)) / columns;
   return names.map((name, i) => {
     const column = i % columns, row = Math.floor(i / columns);
-    const x0 = left + column * (columnWidth + gap), y0 = over + row * rowHeight * (1 + (rows > 1 ? ygap / (1 - ygap) : 0));
+    const x0 = left + column * (columnWidth + gap), y0 = over + row * rowHeight * (1 + between);
     const box = { left: x0, right: x0 + columnWidth, top: y0, bottom: y0 + rowHeight };
-    const settings = layout[numbered("x", name)] ?? {}, shared = settings.matches ? data : layout.grid ? data : members(name);
-    const x = new Axis(settings, reach(shared, "x"), [box.left, box.right], ends(isBars, areMarks ? 0.05 : isBars ? 0.05 : 0));
+    const settings = layout[numbered("x", name)] ?? {}, values = reach(layout.grid ? data : members(name), "x");
+    const x = new Axis(settings, values, [box.left, box.right], { zero: isBars, margin: areMarks || isBars ? 0.05 : 0 });
     return { box, x, y: yOf(name, [box.bottom, box.top]), traces: members(name) };
   });
 }
