@@ -234,8 +234,9 @@ def _driver(place: Place, tool: str, words: list[str], response: str, log: str) 
     place.write("a.a", b"!<arch>\n" + bytes(60))
     odd_file(place, "fifo", "fifo")
     options = ["--log", odd_file(place, "log", log)] if log else []
-    home = {"HOME": str(place.world.folder / "home")}  # with zig's cache, which takes long to fill
-    return Request(["mlgo", tool, *options, "--", *words], home, may_write=["in/*"], seconds=30.0)
+    home = {"HOME": str(place.world.folder / "home")}  # with zig's cache, which the first links take a minute to fill
+    seconds = 180.0 if tool == "ld" else 30.0
+    return Request(["mlgo", tool, *options, "--", *words], home, may_write=["in/*"], seconds=seconds)
 
 
 def inputs() -> Iterator[Input]:
