@@ -7,7 +7,7 @@ PRESET ?=
 POLICY ?=
 REASON ?=
 FILES ?=
-FORMS ?=
+SHIPS ?=
 EXTRA ?=
 FUZZ ?=
 SECONDS ?= 600
@@ -124,9 +124,9 @@ release-check: dist  ## install the wheel on every Python that is here, drive ea
 	$(RUN) PYTHONS="$(PYTHONS)" python scripts/release_check.py
 
 sealed: export MLGO_REASON = $(REASON)
-sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [FORMS="objects whole"]; the log keeps the reason
+sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [SHIPS="objects whole,folding=all"]; the log keeps the reason
 	@$(if $(and $(POLICY),$(REASON)),,echo 'error: give POLICY=<name in data/policies> and REASON="..."; docs/sealed-looks.md keeps the reason' >&2; exit 1)
-	$(SNAKEMAKE) --config "look=$(POLICY)" "forms=$(FORMS)" -- sealed
+	$(SNAKEMAKE) --config "look=$(POLICY)" "ships=$(SHIPS)" -- sealed
 
 sealed-corpus: setup  ## build the sealed test set, without a look at it
 	$(SNAKEMAKE) -- sealed_corpus

@@ -40,7 +40,7 @@ def main() -> None:
     (toolchain, settings), task, seed = compiler_of(values), values.value("task"), values.value("seed")
     recipe = load_recipe(args.recipe)
     most, failed = values.value("corpus.max_modules_per_project"), values.value("corpus.max_failed_share")
-    form = ProjectName.of(args.project).form or values.value("corpus.form")
+    form = ProjectName.of(args.project).form or settings.ships.form
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
     if recipe.wheel is not None:

@@ -20,6 +20,7 @@ from hypothesis import settings as hypothesis_settings
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.ships import Ships
 from mlgo.host import process
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.tasks.task import Task, get_task
@@ -139,6 +140,7 @@ def settings() -> CompileConfig:
     return CompileConfig(
         objective="text_bytes",
         optimization="-Oz",
+        ships=Ships(form="objects"),
         size_stop_factor=1000.0,
         compile_timeout_s=60.0,
         answer_timeout_s=30.0,

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, create_model, model_validator
 
 from mlgo.base.files import MAX_TEXT_BYTES, content_hash, joined, parse_json, place, read_input
 from mlgo.base.names import Language, ProjectName
 from mlgo.base.registry import LEARNERS, PROBLEMS, training_chain
+from mlgo.base.ships import STRICT, Level, Ships
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.objects import measures
 
@@ -72,9 +73,7 @@ LearnerName = Annotated[str, _one_of(LEARNERS.names), _listing(LEARNERS.names)]
 class Section(BaseModel):
     """Base of all sections: frozen, strict about types, no unknown keys."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = STRICT
 
 
 class CompileConfig(Section):
@@ -84,8 +83,10 @@ class CompileConfig(Section):
     """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
     text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
     register allocation, the cost of spills, reloads and copies."""
-    optimization: Literal["-Oz", "-Os", "-O2", "-O3"]
+    optimization: Level
     """Optimization level, given to the front end and to every later compile."""
+    ships: Ships
+    """The file that users link of the modules; its level is ``optimization``."""
     size_stop_factor: Annotated[float, Field(gt=1.0)]
     """LLVM stops asking when a module's IR has grown by this factor. LLVM's own default is 2."""
     compile_timeout_s: PositiveFloat
@@ -104,13 +105,19 @@ class CompileConfig(Section):
     """Whether LLVM's own decision is a feature of each question. Then a policy can agree with it exactly where it knows
     nothing better. LLVM 21 and newer; no exported model takes it."""
 
+    @model_validator(mode="after")
+    def _check_ships(self) -> "CompileConfig":
+        if self.ships.level is not None or self.ships.form is None:
+            raise ValueError("ships names a form, and no level, which is optimization")
+        return self
+
 
 class Splits(Section):
     """Which projects serve which purpose; no project may serve two."""
 
     train: list[str] = Field(min_length=1)
-    """Projects that policies learn from. ``zlib@whole`` and ``zlib@thin`` are zlib in other forms than ``corpus.form``,
-    perhaps in several."""
+    """Projects that policies learn from. ``zlib@whole`` and ``zlib@thin`` are zlib in other forms than
+    ``compile.ships.form``, perhaps in several."""
     validation: list[str] = Field(min_length=1)
     """Projects that choose between policies."""
     test: list[str]
@@ -129,15 +136,14 @@ class Splits(Section):
                 raise ValueError(f"{project}: no such form; a project may have the forms {', '.join(_OTHER_FORMS)}")
         for project in [*self.validation, *self.test]:
             if "@" in project:
-                raise ValueError(f"{project}: projects that judge have the form of corpus.form; name it in train alone")
+                raise ValueError(
+                    f"{project}: projects that judge have the form of compile.ships.form; name it in train alone"
+                )
         return self
 
 
 _OTHER_FORMS = ("whole", "thin")
 """Forms that a single project may have."""
-
-Form = Literal["objects", "whole", "thin", "program"]
-"""What a module of a corpus is."""
 
 
 class CorpusConfig(Section):
@@ -148,23 +154,14 @@ class CorpusConfig(Section):
     splits: Splits
     """Projects by purpose."""
     max_modules_per_project: Positive
-    """Larger projects are sampled down to this many sources, reproducibly; linked files if form is whole or thin."""
+    """Larger projects are sampled down to this many sources, reproducibly; linked files if these are merged
+    or built with ThinLTO."""
     max_failed_share: Share
     """A project with a larger share of sources that do not compile ends the run."""
-    form: Form
-    """``objects``: a module is a source. ``whole``: a module is a linked file, all of its sources merged. ``thin``: a
-    module is a source after the import of ThinLTO. ``program``: a module is a program that runs, all of its sources
-    merged; each project is one, with what it prints."""
     max_merged_instructions: Positive
     """Larger linked files are merged to several modules, by their instructions before optimization."""
     max_program_growth: Annotated[float, Field(ge=1.0)]
-    """With form ``program``: a compile whose text is more than this times that of the heuristic's has failed."""
-
-    @model_validator(mode="after")
-    def _check_programs(self) -> "CorpusConfig":
-        if self.form == "program" and (others := [name for name in self.splits.train if "@" in name]):
-            raise ValueError(f"{others[0]}: with form program all projects are programs")
-        return self
+    """Of programs that run: a compile whose text is more than this times that of the heuristic's has failed."""
 
 
 class BaselineConfig(Section):
@@ -461,6 +458,13 @@ class Config(Section):
 
         def __getattr__(self, name: str) -> Any:
             """The section of a learner."""
+
+    @model_validator(mode="after")
+    def _check_programs(self) -> "Config":
+        others = [name for name in self.corpus.splits.train if "@" in name]
+        if self.compile.ships.form == "program" and others:
+            raise ValueError(f"corpus.splits: {others[0]}: with form program all projects are programs")
+        return self
 
     @model_validator(mode="after")
     def _check_learners(self) -> "Config":

@@ -12,7 +12,7 @@ class ProjectName(NamedTuple):
     """A project of a corpus; its text is ``<recipe>`` or ``<recipe>@<form>``, such as ``zlib`` or ``zlib@whole``."""
 
     recipe: str  # name of its recipe, without `.yaml`
-    form: str  # what its modules are, by the names of `corpus.form`; empty for that setting itself
+    form: str  # what its modules are, by the names of `Ships.form`; empty for that setting itself
 
     @classmethod
     def of(cls, text: str) -> "ProjectName":

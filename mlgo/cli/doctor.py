@@ -163,7 +163,9 @@ def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:
         return f"not tested: whole programs are linked for ELF alone, the target is {config.target}"
     if asks:
         return "lld asks while it optimizes whole programs"
-    return "lld asks nothing while it optimizes whole programs, another advisor runs; use corpus.form: whole or thin"
+    return (
+        "lld asks nothing while it optimizes whole programs, another advisor runs; build with mlgo cc --whole or --thin"
+    )
 
 
 def _self_test(config: Config, toolchain: Toolchain, module: Path) -> str:

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,10 @@ from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.sealed import load_sealed
+from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.cc import add_languages
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
+from mlgo.compare.inference import Bootstrap
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
@@ -59,23 +61,26 @@ def add_parser(commands: Any) -> None:
     )
     add_languages(parser)
     parser.add_argument(
-        "--form",
-        choices=["whole", "thin"],
-        help="merge each linked file to one module, or build with ThinLTO (default: modules as they are)",
+        "--ships",
+        action="append",
+        type=Ships.of,
+        metavar="RECORD",
+        help="what ships, where it is not as the build says: form (objects, thin, whole), level, relocation, exports, "
+        "sections, folding, unwind, as in whole,folding=all,unwind=no; several make a table (default: objects)",
     )
     parser.add_argument(
         "--no-references",
         dest="references",
         action="store_false",
         help="compare with the heuristic alone, not with other levels and with no inlining (half as many compiles; "
-        "with --form thin this is so always)",
+        "with form thin this is so always)",
     )
     parser.add_argument(
         "--search",
         type=positive,
         metavar="N",
         help="also look for answers that make the linked files smaller, with N compiles of each module: what a better "
-        "policy could gain (not with --form thin)",
+        "policy could gain (not with form thin)",
     )
     parser.add_argument(
         "--trained-on",
@@ -95,33 +100,64 @@ def run(args: argparse.Namespace) -> None:
     """Try a finished policy on a project or a corpus.
 
     mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib
-    mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --form whole
+    mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --ships whole,folding=all
     mlgo evaluate --policy data/policies/marginal-s0 --project captured/zlib --search 60
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --split test
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
     """
     values = settings_of(args)
     name = PolicyName.of(args.policy.resolve().name)
-    targets, output = _targets(args, name)
-    check_output(output, ("results.parquet", "shipped.parquet", "search.parquet", "report.html", "parts"))
-    parts = joined(output, "parts")
-    if args.search and args.form == "thin":
-        raise ConfigError("--search looks at one compile of a module, --form thin has two; leave one of both out")
+    targets, place = _targets(args, name)
+    records = args.ships or [AS_BUILT]
+    if len(records) == 1 and args.output is not None:
+        folders = [place]
+    elif args.output is not None:
+        folders = [joined(place, str(one) or "as-built") for one in records]
+    else:
+        folders = [place.with_name("-".join(filter(None, (place.name, str(one))))) for one in records]
+    for folder in folders:
+        check_output(folder, ("results.parquet", "shipped.parquet", "search.parquet", "report.html", "parts"))
+    found = [_evaluate(args, values, name, targets, one, folder) for one, folder in zip(records, folders, strict=True)]
+    if len(found) == 1:
+        say(args, *found[0][:2])
+    else:
+        from mlgo.report.ships import compare_records  # here, since pages load jinja2
+
+        shipped = {str(one) or "as built": table for one, (_, _, table) in zip(records, found, strict=True)}
+        table = compare_records(shipped, str(name), Bootstrap.of(values))
+        pages = "\n".join(f"page: {record['page']}" for record, _, _ in found)
+        by_record = {str(one): record for one, (record, _, _) in zip(records, found, strict=True)}
+        say(args, {"records": by_record, "table": table.csv()}, f"{table.aligned()}\n{pages}")
+
+
+def _evaluate(
+    args: argparse.Namespace,
+    values: Settings,
+    name: PolicyName,
+    targets: Sequence[EvaluationTarget],
+    ships: Ships,
+    output: Path,
+) -> tuple[dict[str, Any], str, pa.Table]:
+    """Evaluate in one way to ship; what was found as JSON and as text, and ``artifacts.SHIPPED_SIZES``."""
+    is_thin, parts = ships.form == "thin", joined(output, "parts")
+    if args.search and is_thin:
+        raise ConfigError("--search looks at one compile of a module, form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
     compiling = settings_for_policy(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
     for target in targets:
         target.check(policy.task, compiling.optimization)
+    compiling = compiling.model_copy(update={"ships": ships.over(compiling.ships)})
     sealed_set, sealed = load_sealed(), None
     if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
-        sealed = sealed_evaluation(policy, args.policy, args.form or "objects", contents, args.reason)
+        sealed = sealed_evaluation(policy, args.policy, str(compiling.ships), contents, args.reason)
         log_evaluation(sealed)
     asked, all_asked = tuple(args.languages or languages_by_default(args.policy, policy)), languages_of(policy)
     policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
-    linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers)
-    with_references = args.references and args.form != "thin"
+    linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
+    with_references = args.references and not is_thin
     front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
-    if args.form == "whole":
+    if ships.form == "whole":
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
     origin = artifacts.provenance(
@@ -131,7 +167,7 @@ def run(args: argparse.Namespace) -> None:
         policy=str(name),
         policy_sha256=file_sha256(model_file(args.policy)),
         linker_sha256=file_sha256(linking.linker),
-        **({"form": args.form} if args.form else {}),
+        ships=ships.given,
         **({"languages": list(asked)} if asked != all_asked else {}),
         references=with_references,
     )
@@ -150,7 +186,7 @@ def run(args: argparse.Namespace) -> None:
                 kinds = _kinds_of(seen, target, bitcode, front_end, args.workers) if seen else {}
                 how = replace(linking, kinds=kinds)
                 project = EvaluationRun(host, target.modules, target.programs, bitcode, how, folder)
-                if args.form == "thin":
+                if is_thin:
                     return evaluate_thin(project, policy, name)
                 found = evaluate_project(project, policy, name)
                 if args.search:
@@ -183,7 +219,7 @@ def run(args: argparse.Namespace) -> None:
     failed = len(failures)
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
-    say(args, {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}")
+    return {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}", shipped
 
 
 def _kinds_of(
@@ -200,7 +236,7 @@ def _kinds_of(
 
 def _targets(args: argparse.Namespace, name: PolicyName) -> tuple[list[EvaluationTarget], Path]:
     """What is evaluated, and where the results go."""
-    bitcode, folder = shared_folder() / "bitcode", "-".join(filter(None, (str(name), args.form)))
+    bitcode, folder = shared_folder() / "bitcode", str(name)
     if args.corpus is not None:
         named = args.project or [None]
         targets = [one for name in named for one in corpus_projects(args.corpus, bitcode, args.split, name)]

@@ -30,8 +30,9 @@ from mlgo.host.tasks.task import HEURISTIC
 from mlgo.objects import measures
 from mlgo.objects.symbols import SHIPPED
 
-FIGURES = (*SHIPPED, "folded")
-"""What is compared: sizes of a linked file, and the total once functions with identical code are folded into one."""
+FIGURES = (*SHIPPED, "folded", "without_unwind")
+"""What is compared: sizes of a linked file, the total once functions with identical code are folded into one, and code
+and constants alone."""
 
 PROGRAMS = "programs"
 """Scope of all programs of a split."""
@@ -55,6 +56,7 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     plain, folded = (shipped.filter(pc.field("folded") == one) for one in (False, True))
     place = pc.index_in(item_keys(plain, _ROW_KEY), item_keys(folded, _ROW_KEY).combine_chunks())
     sizes = plain.drop_columns("folded").append_column("folded", folded["total"].take(place))
+    sizes = sizes.append_column("without_unwind", pc.add(sizes["text"], sizes["read_only"]))
     rows = pa.concat_tables([sizes.slice(0, 0), *(sizes.filter(pc.field("contender") == p.name) for p in policies)])
     rows = with_baseline(rows, sizes.filter(pc.field("contender") == HEURISTIC), _KEY, FIGURES)
     return score_matrix(rows, _KEY, dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)

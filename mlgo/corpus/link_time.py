@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from mlgo.base.artifacts import Row
-from mlgo.base.config import CompileConfig, Form
+from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.ships import Form
 from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
@@ -310,7 +311,9 @@ def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools)
     """Replace the modules of each linked file by those that its back ends compile."""
     task = tools.front_end.task
     if task is not None and task.in_code_generation:
-        raise ConfigError(f"corpus.form: thin holds modules before optimization; task {task.name} needs them after it")
+        raise ConfigError(
+            f"compile.ships: form=thin holds modules before optimization; task {task.name} needs them after it"
+        )
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
         objects = _fat_objects(sources, tools, pool)
         return remake_programs(rows, programs, tools, lambda file: _imported_rows(file, sources, objects, tools))

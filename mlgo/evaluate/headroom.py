@@ -251,10 +251,10 @@ class _LinkedModule:
         return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
 
     def _total(self, objects: Mapping[str, Path]) -> int:
-        link = partial(link_file, self._run.linking.linker, timeout_s=self._run.linking.timeout_s)
-        return sum(
-            section_sizes(link(LinkedFile.of_row(one.row), objects_of(one, objects)))["total"] for one in self._programs
-        )
+        how = self._run.linking
+        link = partial(link_file, how.linker, timeout_s=how.timeout_s, ships=how.ships)
+        files = (link(LinkedFile.of_row(one.row), objects_of(one, objects)) for one in self._programs)
+        return sum(how.ships.total(section_sizes(data)) for data in files)
 
     def _note(self) -> None:
         key = {"project": self.module.project, "module": self.module.name}

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlgo.base.artifacts import Row
+from mlgo.base.ships import Ships
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.options import module_at_level
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
@@ -35,6 +36,7 @@ class Linking:
     linker: Path  # what `toolchain.find_linker` gives
     timeout_s: float
     num_threads: int
+    ships: Ships = field(default_factory=Ships)
     # Kind of each function by module key and symbol, see mlgo/corpus/seen.py; empty where it is not known.
     kinds: Kinds = field(default_factory=dict)
 
@@ -131,7 +133,7 @@ def objects_of(program: Program, objects: Mapping[str, Path]) -> dict[str, Path]
 def measure_programs(
     linking: Linking, contender: str, programs: Sequence[Program], objects: Mapping[str, Path]
 ) -> list[Row]:
-    """Link each program as its build does, with and without folding of identical code, and measure it.
+    """Link each program as its build does, but for what the record says, and with identical code folded; measure it.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES``. A program of which a compile failed has no size.
@@ -149,11 +151,17 @@ def measure_programs(
 
 
 def _sizes(linking: Linking, program: Program, objects: Mapping[str, Path], fold: bool) -> Sizes:
+    ships = linking.ships.model_copy(update={"folding": "all"}) if fold else linking.ships
     file, own = LinkedFile.of_row(program.row), objects_of(program, objects)
     if fold or not linking.kinds:
-        return measure_file(link_file(linking.linker, file, own, linking.timeout_s, fold=fold)), None
-    linked, functions = link_and_place(linking.linker, file, own, linking.timeout_s)
-    return measure_file(linked), bytes_by_kind(functions, program, linking.kinds)
+        return _counted(link_file(linking.linker, file, own, linking.timeout_s, ships), ships), None
+    linked, functions = link_and_place(linking.linker, file, own, linking.timeout_s, ships)
+    return _counted(linked, ships), bytes_by_kind(functions, program, linking.kinds)
+
+
+def _counted(linked: bytes, ships: Ships) -> Mapping[str, int]:
+    sizes = measure_file(linked)
+    return sizes | {"total": ships.total(sizes)}
 
 
 def bytes_by_kind(functions: Sequence[FunctionExtent], program: Program, kinds: Kinds) -> list[Row]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.command_line import checked, words
 from mlgo.host.process import Child, without_folders
@@ -99,21 +100,21 @@ def link_file(
     file: LinkedFile,
     objects: Mapping[str, Path],
     timeout_s: float,
+    ships: Ships = AS_BUILT,
     *,
-    fold: bool = False,
     link_map: Path | None = None,
 ) -> bytes:
     """Link a file from objects, by name of the module; `measure_file` measures it.
 
     Args:
-        fold: functions with identical code become one (``--icf=all``).
+        ships: what is other than the build says.
         link_map: file for a map of the linked file, see `symbols.function_extents`.
 
     Raises:
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    options = ["--icf=all"] if fold else []
+    options = list(ships.folds)
     options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as folder:
         output = folder / "linked"
@@ -126,12 +127,12 @@ def link_file(
 
 
 def link_and_place(
-    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, ships: Ships = AS_BUILT
 ) -> tuple[bytes, list[FunctionExtent]]:
     """The linked file, and its functions by address, whose inputs are named modules; otherwise as `link_file`."""
     names = {str(path): name for name, path in objects.items()}
     with scratch_directory() as folder:
-        data = link_file(linker, file, objects, timeout_s, link_map=folder / "map")
+        data = link_file(linker, file, objects, timeout_s, ships, link_map=folder / "map")
         extents = function_extents(data, (folder / "map").read_text(errors="replace"))
     return data, [replace(one, input=names[one.input]) for one in extents if one.input in names]
 

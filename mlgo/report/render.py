@@ -44,7 +44,7 @@ from mlgo.report.pages import (
     worst_columns,
 )
 from mlgo.report.seen_code import Seen
-from mlgo.report.ships import Ships
+from mlgo.report.ships import ShippedFiles
 from mlgo.report.training import budgets, losses, rewards
 
 _NUM_STANDOUTS = 10
@@ -59,7 +59,7 @@ class ComparedPolicies:
     task: str
     measure: str  # what policies are made to minimise
     modules: ScoreMatrix
-    ships: Ships
+    ships: ShippedFiles
     seen: Seen
     # Headline results; None where what ships is no size that policies are made for, or nothing is linked.
     truth: Headline | None
@@ -296,7 +296,7 @@ def _function_scatter(functions: ScoreMatrix | None, policies: Sequence[str], se
     return figure
 
 
-def program_scatter(ships: Ships, learner: str, split: str) -> Figure:
+def program_scatter(ships: ShippedFiles, learner: str, split: str) -> Figure:
     """Share that each linked file saves over its size, by language; bars reach from the worst to the best seed."""
     shares = defaultdict[tuple[object, str, float], list[float]](list)
     for row in ships.rows:

@@ -1,6 +1,6 @@
 """What pages show of linked files: sizes as they ship, one by one and in total."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,17 +10,18 @@ from mlgo.base.artifacts import Row
 from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare import programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
-from mlgo.compare.scores import BEST, ComparisonRow, Contender, by_contender
+from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, by_contender, by_language, compare
 from mlgo.evaluate.headroom import SEARCH
 from mlgo.host.process import without_folders
 from mlgo.report.pages import PLAIN, Column, Style, Table, count_column, gain_column, text_column
 
 TITLES = {
-    "text": "text",
+    "text": "code",
     "read_only": "constants",
     "unwind": "unwind tables",
     "total": "total",
     "folded": "folded",
+    "without_unwind": "without unwind tables",
     "compressed": "compressed",
 }
 """How pages call the sizes of a linked file."""
@@ -29,7 +30,7 @@ _PARTS = {programs.PROGRAMS: "all", **{name: f"of {title}" for name, title in LA
 
 
 @dataclass(frozen=True)
-class Ships:
+class ShippedFiles:
     """Linked files against the heuristic's."""
 
     # Each policy and reference on each program, then over all of a split; by contender, policies first.
@@ -107,7 +108,7 @@ class Ships:
         )
 
 
-def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> Ships:
+def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap: Bootstrap) -> ShippedFiles:
     """Compare ``artifacts.SHIPPED_SIZES`` under policies, and at other levels, with those under the heuristic."""
     measured = programs.with_best_known(
         programs.measured_programs(shipped, [*policies, *programs.ship_references(shipped)]), SEARCH
@@ -117,7 +118,50 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     rows = [row for row in programs.program_rows(measured) if row.by("total").num_compared]
     failures = [{**row, "message": without_folders(row["message"])} for row in programs.ship_failures(shipped)]
     parts = [row for row in programs.shares_by_part(measured) if row.contender.is_policy or row.name == BEST]
-    return Ships(by_contender([*rows, *programs.shipped_totals(measured, bootstrap)]), failures, parts)
+    return ShippedFiles(by_contender([*rows, *programs.shipped_totals(measured, bootstrap)]), failures, parts)
+
+
+def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Bootstrap) -> Table:
+    """The same programs shipped in several ways, under the heuristic and under a policy.
+
+    Args:
+        shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships; the first is what others are
+            compared with.
+    """
+    rows = []
+    for record, table in shipped.items():
+        measured = programs.measured_programs(table, [Contender.named(policy)])
+        known, alone = programs.complete_programs(measured), programs.program_rows(measured)
+        together = compare(known, by_language, bootstrap, together=False)
+        rows += [(record, row) for row in [*together, *alone] if row.by("total").num_compared]
+    first = {row.scope: row for record, row in rows if record == next(iter(shipped))}
+
+    def programs_of(pair: tuple[str, ComparisonRow]) -> str:
+        scope, number = pair[1].scope, pair[1].by("total").num_compared
+        return f"{_PARTS.get(scope, 'all')} ({number})" if scope in (ALL, *LANGUAGE_TITLES) else scope
+
+    def saved(pair: tuple[str, ComparisonRow], figure: str) -> float | None:
+        row = pair[1]
+        if row.scope not in first or first[row.scope].by(figure).num_compared != row.by(figure).num_compared:
+            return None  # of other programs
+        return 1.0 - row.by(figure).baseline_sum / first[row.scope].by(figure).baseline_sum
+
+    def gain(pair: tuple[str, ComparisonRow], figure: str) -> Gain | float | None:
+        total = pair[1].by(figure).total
+        return total if pair[1].scope == ALL else total.value
+
+    figures, scopes = ("total", "text", "without_unwind"), [row.scope for _, row in rows]
+    order = [ALL, *LANGUAGE_TITLES, *dict.fromkeys(scopes)]
+    return Table(
+        [
+            text_column("programs", programs_of),
+            text_column("what ships", lambda pair: pair[0]),
+            count_column("total under the heuristic (bytes)", lambda pair: pair[1].by("total").baseline_sum),
+            *(gain_column(f"the form itself, {TITLES[one]}", partial(saved, figure=one)) for one in figures),
+            *(gain_column(f"{policy}, {TITLES[one]}", partial(gain, figure=one)) for one in figures),
+        ],
+        sorted(rows, key=lambda pair: order.index(pair[1].scope)),
+    )
 
 
 def _programs(one: Comparison, style: Style) -> str:

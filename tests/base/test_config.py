@@ -173,14 +173,14 @@ def test_a_project_in_two_splits(first, second, values):
     [
         ("train", "a@program", "objects", "a@program: no such form; a project may have the forms whole, thin"),
         ("train", "a@", "objects", "a@: no such form"),
-        ("validation", "a@whole", "objects", "a@whole: projects that judge have the form of corpus.form"),
-        ("test", "a@thin", "objects", "a@thin: projects that judge have the form of corpus.form"),
+        ("validation", "a@whole", "objects", "a@whole: projects that judge have the form of compile.ships.form"),
+        ("test", "a@thin", "objects", "a@thin: projects that judge have the form of compile.ships.form"),
         ("train", "a@whole", "program", "a@whole: with form program all projects are programs"),
     ],
 )
 def test_forms_that_a_project_may_not_have(split, project, form, message, values):
     values["corpus"]["splits"][split].append(project)
-    values["corpus"]["form"] = form
+    values["compile"]["ships"]["form"] = form
     with pytest.raises(ConfigError, match=message):
         parse_config(values)
 

@@ -224,7 +224,7 @@ def test_a_program_of_unknown_modules(captured, policies, tmp_path, refused):
         (["--project", "nowhere"], "nowhere/project.parquet is missing"),
         (["--corpus", "nowhere"], "nowhere/modules.parquet is missing"),
         (["--project", "{captured}", "--preset", "config/presets/regalloc.yaml"], "was made for optimization -Oz"),
-        (["--project", "{captured}", "--form", "thin", "--search", "9"], "--form thin has two"),
+        (["--project", "{captured}", "--ships", "thin", "--search", "9"], "form thin has two"),
     ],
 )
 def test_refusals_are_one_line(captured, policies, refused, options, message):
@@ -245,14 +245,14 @@ def test_a_project_of_another_task_is_refused(captured, policies, tmp_path, refu
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["whole", "thin"])
 def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
-    rows = evaluate("--form", form, "--output", tmp_path / form)["shipped"]
+    rows = evaluate("--ships", form, "--output", tmp_path / form)["shipped"]
     assert {row["failure"] for row in rows} == {""}
     # All is inlined into main, which is lea of 7 bytes and ret. Under the policy nothing is, in either compile.
     assert sizes(rows, "prog", "heuristic")["text"] == 7 + 1
     assert sizes(rows, "prog", "never-s0")["text"] == 11 + 5 + 4
     # What is not exported goes, as the compiler knows.
     assert sizes(rows, "lib.so", "heuristic")["text"] == sizes(rows, "lib.so", "never-s0")["text"] == 4
-    assert read_provenance(tmp_path / form / "shipped.parquet")["form"] == form
+    assert read_provenance(tmp_path / form / "shipped.parquet")["ships"] == {"form": form}
     modules = read_table(tmp_path / form / "results.parquet", RESULTS)["module"].to_pylist()
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module", params=["whole", "thin"])
 def run(request, tmp_path_factory):
-    preset = f"corpus: {{form: {request.param}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
+    preset = f"compile: {{ships: {{form: {request.param}}}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
     return request.param, ran(tmp_path_factory.mktemp(request.param), preset).root / "data"
 
 

@@ -50,7 +50,7 @@ configfile: "config/config.yaml"
 
 
 # What --config says of a look at the sealed test set (sealed.smk): the policy, the reason, the forms. No setting of the pipeline.
-LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "forms")}
+LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "ships")}
 LOOK["reason"] = LOOK["reason"] or os.getenv("MLGO_REASON", "")
 
 try:

@@ -36,7 +36,6 @@ rule build_project:
             "seed",
             "corpus.max_modules_per_project",
             "corpus.max_failed_share",
-            "corpus.form",
             "corpus.max_merged_instructions",
             *program_settings(wildcards.place),
             values=config_at(wildcards.place),

@@ -19,7 +19,6 @@ SEALED_CORPUS = {
     "recipes": str(SEALED.with_suffix("")),
     "splits": {"test": SEALED_NAMES},
     "max_modules_per_project": 1_000_000,
-    "form": "objects",
 }
 
 # Further compilers by name, and all; main is that of the default run.
@@ -125,13 +124,19 @@ def config_at(place):
     if area == ["sweep", "homes"]:
         return swept().homes[name]
     if (*area, name) == ("sealed",):
-        return config | {"corpus": config["corpus"] | SEALED_CORPUS}
+        compiling = config["compile"] | {
+            "ships": config["compile"]["ships"] | {"form": "objects"}
+        }
+        return config | {
+            "compile": compiling,
+            "corpus": config["corpus"] | SEALED_CORPUS,
+        }
     return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
 
 
 def program_settings(place):
     """What is read besides where each project is a program that runs."""
-    is_program = config_at(place)["corpus"]["form"] == "program"
+    is_program = config_at(place)["compile"]["ships"]["form"] == "program"
     return ["corpus.max_program_growth"] if is_program else []
 
 
@@ -204,7 +209,7 @@ def tried_tables(wildcards):
 
 
 def looks(wildcards):
-    """Pages of a look at a policy, one for each form."""
+    """Pages of a look at a policy, one for each record of what ships."""
     if not SEALED_NAMES:
         raise WorkflowError(f"{SEALED} names no project")
     if not all(isinstance(LOOK[key], str) and LOOK[key] for key in ("look", "reason")):
@@ -212,11 +217,11 @@ def looks(wildcards):
             "a look at the sealed test set needs a policy and a reason in words, without a colon; docs/sealed-looks.md "
             'keeps it: snakemake sealed --config look=marginal-s0 reason="..."'
         )
-    forms = LOOK["forms"].replace(",", " ").split() or [config["corpus"]["form"]]
+    records = LOOK["ships"].split() or [config["compile"]["ships"]["form"]]
     return expand(
-        "data/sealed/evaluation/{policy}/{form}/report.html",
+        "data/sealed/evaluation/{policy}/{ships}/report.html",
         policy=LOOK["look"],
-        form=forms,
+        ships=records,
     )
 
 

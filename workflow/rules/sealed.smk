@@ -32,11 +32,11 @@ rule look:
             "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES
         ),
     output:
-        "data/sealed/evaluation/{policy}/{form}/report.html",
-        "data/sealed/evaluation/{policy}/{form}/results.parquet",
-        "data/sealed/evaluation/{policy}/{form}/shipped.parquet",
+        "data/sealed/evaluation/{policy}/{ships}/report.html",
+        "data/sealed/evaluation/{policy}/{ships}/results.parquet",
+        "data/sealed/evaluation/{policy}/{ships}/shipped.parquet",
     log:
-        "data/work/logs/look/{policy}.{form}.log",
+        "data/work/logs/look/{policy}.{ships}.log",
     threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
@@ -47,10 +47,7 @@ rule look:
         policy="data/policies/{policy}",
         sha256=policy_sha256,
         reason=f"--reason={LOOK['reason']}",
-        form=lambda wildcards: (
-            "" if wildcards.form == "objects" else f"--form {wildcards.form}"
-        ),
     shell:
-        "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} {params.form} "
+        "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} --ships {wildcards.ships} "
         "--languages c,c++ --project {input.projects:q} --workers {threads} {params.reason:q} "
-        "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.form}"
+        "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.ships}"

@@ -79,5 +79,5 @@ def test_back_ends_link_to_less_than_sources(rows, imported, tools, compiled):
 
 def test_tasks_of_code_generation_are_refused(rows, tools):
     eviction = replace(tools, front_end=replace(tools.front_end, task=get_task("regalloc-evict")))
-    with pytest.raises(ConfigError, match=r"corpus\.form: thin holds modules before optimization"):
+    with pytest.raises(ConfigError, match=r"compile\.ships: form=thin holds modules before optimization"):
         imported_modules(rows, [PROGRAM], eviction)
