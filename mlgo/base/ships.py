@@ -4,6 +4,7 @@ A build says most of it by its flags; what a record leaves open is as each build
 code, constants nor unwind tables, so nothing is said of it.
 """
 
+import os
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -72,6 +73,11 @@ class Ships(BaseModel):
             given[name] = _YES_OR_NO.get(value, value)
         return cls._checked(given, text)
 
+    @classmethod
+    def of_environment(cls) -> "Ships":
+        """The record of `SHIPS`; an empty one where it is not set."""
+        return cls.of(os.environ[SHIPS]) if os.environ.get(SHIPS) else AS_BUILT
+
     def over(self, other: "Ships") -> "Ships":
         """This record, where it is silent the other one; ConfigError where both together contradict each other."""
         return self._checked(other.given | self.given, f"{self} over {other}")
@@ -99,6 +105,13 @@ class Ships(BaseModel):
     def folds(self) -> tuple[str, ...]:
         """Options of lld for its folding."""
         return () if self.folding is None else (f"--icf={self.folding}",)
+
+    @property
+    def link_words(self) -> list[str]:
+        """Words for a compiler that links, behind those of a build."""
+        placed = {"fixed": ["-no-pie"], "pie": ["-pie"], "shared": ["-shared"], None: []}[self.relocation]
+        exported = {"all": ["-rdynamic"], "entry": ["-Wl,--no-export-dynamic"]}.get(self.exports or "", [])
+        return [*placed, *exported, *(f"-Wl,{option}" for option in self.folds)]
 
     def total(self, sizes: Mapping[str, int]) -> int:
         """Bytes of a linked file that ship, of its sizes by measure, see `symbols.SHIPPED`."""

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from mlgo.base import names
 from mlgo.base.scratch import remove_own_scratch
+from mlgo.base.ships import Ships
 from mlgo.cli.program import add_command
 from mlgo.deploy.drivers import DriverChoice, make_driver
 from mlgo.errors import MlgoError, ToolchainError
@@ -64,6 +65,12 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
     parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
     add_languages(parser)
+    parser.add_argument(
+        "--ships",
+        type=Ships.of,
+        metavar="RECORD",
+        help="what ships, where the commands of the build say other: whole,folding=all (default: $MLGO_SHIPS)",
+    )
     parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
     parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the compiler takes")
 
@@ -108,7 +115,9 @@ def run(args: argparse.Namespace) -> None:
         become_plain(args, None if args.plain else error, toolchain, choice)
     flags = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
     languages = ",".join(args.languages or ())
-    named = {"--policy": args.policy, "--compiler": args.compiler, "--languages": languages, "--log": args.log}
+    ships = str(args.ships or "")
+    named = {"--policy": args.policy, "--compiler": args.compiler, "--languages": languages, "--ships": ships}
+    named["--log"] = args.log
     options = [word for option, value in named.items() if value for word in (option, value)]
     _become([str(driver), args.tool, "--new", *flags, *options, "--", *args.arguments])
 

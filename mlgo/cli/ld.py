@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import Any
 
+from mlgo.base.ships import Ships
 from mlgo.cli.cc import LANGUAGES, add_choice_options, become_plain, chosen, log
 from mlgo.cli.program import add_command, positive_float
 from mlgo.deploy.drivers import make_driver, trained_settings
@@ -37,6 +38,8 @@ def add_parser(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Link under advice; where that fails, say why once and become the compiler itself."""
+    ships = args.ships or Ships.of_environment()
+    args.thin, args.arguments = args.thin or ships.form == "thin", [*args.arguments, *ships.link_words]
     toolchain, choice = chosen(args)
     wanted = LinkCommand.read(args.arguments)
     if wanted.changed:
@@ -53,7 +56,7 @@ def run(args: argparse.Namespace) -> None:
         if is_left and args.thin:
             become_plain(args, None, toolchain, choice)
         asked = None if is_left else policy
-        result = link(wanted, toolchain, language, asked, settings, driver, guard=not args.no_guard)
+        result = link(wanted, toolchain, language, asked, settings, driver, ships, guard=not args.no_guard)
     except MlgoError as error:
         # A build links much only to find out what is there.
         is_usual = (args.whole or args.thin) and isinstance(error, NothingToMerge)

@@ -9,8 +9,10 @@ from typing import Any
 
 from tqdm import tqdm
 
+from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.program import add_command, positive, say
 from mlgo.deploy.size_diff import FORMS, Limit, SizeChange, SizeDiff, compare_builds
+from mlgo.errors import ConfigError
 from mlgo.objects.symbols import REST, demangled
 from mlgo.report.pages import Column, Table, text_column
 
@@ -27,6 +29,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--form", action="append", choices=FORMS, help="in folders: only such files; may be repeated (default: all)"
     )
+    parser.add_argument("--ships", type=Ships.of, default=AS_BUILT, metavar="RECORD", help="unwind=no: without these")
     parser.add_argument("--limit", type=_limit, metavar="L", help="fail if the total grows by more: 0.5%%, 300, 1KiB")
     parser.add_argument("--limit-each", type=_limit, metavar="L", help="fail if a file of both grows by more")
     parser.add_argument("--json", action="store_true", help="print JSON, with all that changed")
@@ -41,7 +44,13 @@ def run(args: argparse.Namespace) -> int:
     mlgo size-diff build.main build --limit 0.5% --limit-each 4KiB  status 1 if something has grown by more, for CI
     """
     progress = partial(tqdm, desc="size-diff", unit="file", disable=None, leave=False)
-    found = compare_builds(args.before, args.after, only=args.only, forms=args.form or FORMS, progress=progress)
+    if others := [name for name in args.ships.given if name != "unwind"]:
+        raise ConfigError(
+            f"--ships {args.ships}: files that are linked already can only leave unwind out, not {others[0]}"
+        )
+    found = compare_builds(
+        args.before, args.after, only=args.only, forms=args.form or FORMS, ships=args.ships, progress=progress
+    )
     before, after = found.sections["total"]
     total = SizeChange("total", {"total": before}, {"total": after})
     limits = [(total, args.limit), *((one, args.limit_each) for one in found.files if not _state(one))]
@@ -86,7 +95,8 @@ def _record(
 def _text(
     args: argparse.Namespace, found: SizeDiff, exceeded: Sequence[SizeChange], named: Callable[[str], str]
 ) -> str:
-    rows = [SizeChange(name, {name: before}, {name: after}) for name, (before, after) in found.sections.items()]
+    titles = {"text": "code", "read_only": "constants", "unwind": "unwind tables", "total": "total"}
+    rows = [SizeChange(titles[name], {name: before}, {name: after}) for name, (before, after) in found.sections.items()]
     parts = [Table([text_column("bytes", lambda one: one.name), *_SIZES], rows).aligned()]
     if len(found.files) > 1:
         parts.append(_top("file", [one for one in found.files if one.growth or _state(one)], args.top, str))

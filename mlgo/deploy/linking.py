@@ -18,6 +18,7 @@ from pathlib import Path
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.ships import Ships
 from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.deploy.link_reports import report_options, without_reports, write_reports
@@ -117,7 +118,7 @@ class LinkResult:
     """A finished link."""
 
     questions: int  # how often the policy was asked
-    advised: int  # bytes of text, read-only data and unwind tables under advice
+    advised: int  # total bytes under advice, see `Ships.total`
     plain: int | None  # the same without advice; None if that was not linked
 
     @property
@@ -133,6 +134,7 @@ def link(
     policy: Policy | None,
     settings: CompileConfig,
     driver: Sequence[str],
+    ships: Ships,
     *,
     guard: bool,
 ) -> LinkResult:
@@ -145,6 +147,7 @@ def link(
         policy: None for a program in a language that is left to the compiler.
         settings: level of the compile, deadline of each step.
         driver: command of the policy's driver, which asks for lld by ThinLTO; empty for one module.
+        ships: which bytes count; the words of ``wanted`` say the rest.
         guard: link without advice as well, and keep the smaller file.
 
     Raises:
@@ -153,7 +156,7 @@ def link(
     with scratch_directory() as folder:
         steps = _LinkSteps(wanted, toolchain, language, settings, folder)
         questions, advised, plain = steps.thin(driver, guard) if driver else steps.whole(policy, guard)
-        sizes = [section_sizes(file.read_bytes())["total"] for file in (advised, plain) if file]
+        sizes = [ships.total(section_sizes(file.read_bytes())) for file in (advised, plain) if file]
         result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
         smaller = advised if plain is None or result.is_advised else plain
         write_reports(steps.reports, smaller, wanted.output, wanted.inputs)

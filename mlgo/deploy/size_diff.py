@@ -7,7 +7,7 @@ several files are one symbol. Where a file is stripped in one of the builds, its
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from mlgo.base.files import open_input, read_input
+from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.errors import CorpusError, MlgoError, ObjectError
 from mlgo.objects.archives import MAGIC, THIN_MAGIC, read_members
 from mlgo.objects.elf import ELF
@@ -104,9 +105,10 @@ class _File:
     def architectures(self) -> set[tuple[int, int]]:
         return {architecture(data) for data in self.objects}
 
-    def sizes(self, *, named: bool) -> Counter[tuple[str, str]]:
+    def sizes(self, counted: Collection[str], *, named: bool) -> Counter[tuple[str, str]]:
         with _naming_file(self.path):
-            return sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter())
+            found = sum((bytes_by_symbol(data, named=named) for data in self.objects), Counter[tuple[str, str]]())
+        return Counter({key: size for key, size in found.items() if key[1] in counted})
 
 
 def compare_builds(
@@ -115,6 +117,7 @@ def compare_builds(
     *,
     only: Sequence[str] = (),
     forms: Sequence[Form] = FORMS,
+    ships: Ships = AS_BUILT,
     progress: Callable[[Sequence[str]], Iterable[str]] = iter,
 ) -> SizeDiff:
     """Compare two files, or two folders by relative paths.
@@ -122,6 +125,7 @@ def compare_builds(
     Args:
         only: in folders, patterns of relative paths to look at, with ``*`` for anything; none means all.
         forms: in folders, of files to look at.
+        ships: whether unwind tables count.
         progress: gives back the paths one by one, and may show how far it is.
 
     Raises:
@@ -136,10 +140,10 @@ def compare_builds(
         folder, file = (before, after) if before.is_dir() else (after, before)
         raise ComparisonError(f"{folder} is a folder and {file} is a file; compare two folders or two files")
     if not before.is_dir():
-        return _compare([(after.name, before, after)], FORMS, _read_measurable, progress)
+        return _compare([(after.name, before, after)], FORMS, ships, _read_measurable, progress)
     old, new = _paths(before, only), _paths(after, only)
     pairs = [(name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
-    diff = _compare(pairs, forms, _read, progress)
+    diff = _compare(pairs, forms, ships, _read, progress)
     if not any(one.before is not None and one.after is not None for one in diff.files):
         raise ComparisonError(
             f"{before} and {after} have no file in common that can be compared (ELF or static archive, of the same "
@@ -151,11 +155,13 @@ def compare_builds(
 def _compare(
     pairs: Sequence[tuple[str, Path | None, Path | None]],
     forms: Sequence[Form],
+    ships: Ships,
     read: Callable[[Path], _File | None],
     progress: Callable[[Sequence[str]], Iterable[str]],
 ) -> SizeDiff:
     """Compare files by name; a path is None where a build has no such file."""
     files, stripped, unread = [], [], 0
+    counted = [kind for kind in KINDS if kind != "unwind" or ships.unwind is not False]
     numbers: Counter[Form] = Counter()
     totals: tuple[Counter[tuple[str, str]], Counter[tuple[str, str]]] = Counter(), Counter()
     paths = {name: of for name, *of in pairs}
@@ -166,7 +172,7 @@ def _compare(
             continue
         _check_alike(name, *found)
         named = all(one.named for one in present)
-        sizes = [None if one is None else one.sizes(named=named) for one in found]
+        sizes = [None if one is None else one.sizes(counted, named=named) for one in found]
         for total, one in zip(totals, sizes, strict=True):
             total.update(one or {})
         files.append(SizeChange(name, *(None if one is None else _by_kind(one) for one in sizes)))
@@ -174,7 +180,7 @@ def _compare(
         numbers[present[0].form] += 1
         unread += sum(one.unread for one in present)
     before, after = map(_by_kind, totals)
-    sections = {kind: (before[kind], after[kind]) for kind in KINDS}
+    sections = {kind: (before[kind], after[kind]) for kind in counted}
     sections["total"] = sum(before.values()), sum(after.values())
     old, new = map(_by_symbol, totals)
     symbols = [SizeChange(name, old.get(name), new.get(name)) for name in old.keys() | new.keys()]

@@ -40,6 +40,18 @@ def test_text(mlgo, builds):
     assert not any(line[-1:] == ["same(int)"] for line in lines)
 
 
+def test_without_unwind_tables(mlgo, builds):
+    paths = [folder / "lib.so" for folder in builds]
+    before, after = (section_sizes(path.read_bytes()) for path in paths)
+    record = json.loads(mlgo("size-diff", *paths, "--ships", "unwind=no", "--json").stdout)
+    assert list(record["sections"]) == ["text", "read_only", "total"]
+    counted = [sizes["text"] + sizes["read_only"] for sizes in (before, after)]
+    assert [record["sections"]["total"][name] for name in ("before", "after")] == counted
+    run = mlgo("size-diff", *paths, "--ships", "folding=all")
+    assert (run.returncode, run.stdout) == (1, "")
+    assert "files that are linked already can only leave unwind out, not folding" in run.stderr
+
+
 def test_json_and_limits(mlgo, builds):
     run = mlgo("size-diff", *builds, "--json", "--limit", "100%", "--limit-each", "1B")
     assert (run.returncode, run.stderr) == (1, "")

@@ -9,6 +9,7 @@ import pytest
 
 from mlgo.deploy.embedded import LinkInput
 from mlgo.deploy.linking import LinkCommand
+from mlgo.host.linker import section_sizes
 from tests.deploy.conftest import CALLS, MLGO
 
 MAIN = """
@@ -56,6 +57,38 @@ def test_a_program_is_merged_and_runs(parts, archive):
     assert record["questions"] >= 1  # main calls twice of the archive, which is another module
     assert min(record["advised_bytes"], record["plain_bytes"]) > 0
     assert b"unused" not in (parts.folder / "program").read_bytes()
+
+
+TWINS = """
+__attribute__((noinline)) int first(int x) { return x * 31 + 7; }
+__attribute__((noinline)) int second(int x) { return x * 31 + 7; }
+int main(int count, char **words) { return first(count) - second(count); }
+"""
+
+
+@pytest.mark.slow
+def test_a_record_of_what_ships_over_the_words_of_a_build(build, monkeypatch):
+    build.write("twins.c", TWINS)
+    monkeypatch.setenv("MLGO_SHIPS", "whole")
+    assert build.cc("-Oz", "-c", "twins.c", "-o", "twins.o").returncode == 0
+    assert LinkInput.read(build.folder / "twins.o").carries
+    found = []
+    for record in ("", "folding=all", "folding=all,unwind=no"):
+        monkeypatch.setenv("MLGO_SHIPS", record)
+        build.folder.joinpath("log").unlink(missing_ok=True)
+        assert build.cc("-Oz", "twins.o", "-o", "twins", tool="ld").returncode == 0
+        assert build.run("./twins").returncode == 0
+        found.append((section_sizes((build.folder / "twins").read_bytes()), build.log[-1]["advised_bytes"]))
+    (plain, all_of_it), (folded, less), (_, least) = found
+    assert all_of_it == plain["total"]
+    assert plain["text"] - folded["text"] >= 7  # imul and add of three bytes each, and ret
+    assert (less, least) == (folded["total"], folded["total"] - folded["unwind"])
+    monkeypatch.setenv("MLGO_SHIPS", "whole,icf=all")
+    for tool, words in (("cc", ["-Oz", "-c", "twins.c", "-o", "new.o"]), ("ld", ["twins.o", "-o", "new"])):
+        run = build.cc(*words, tool=tool)
+        assert run.returncode != 0
+        assert "icf" in run.stderr
+    assert not list(build.folder.glob("new*"))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin|--ships RECORD] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
@@ -25,6 +25,27 @@ struct Options {
   const char *Log = nullptr;
   List<const char *> Languages; // in which the policy is asked, if not as it was made
 };
+
+// Take the form from a record of what ships, see mlgo/base/ships.py; the rest of it is of the link. False for others.
+bool readShips(Options &Asked, const char *Record) {
+  static const char *const Names[] = {"level=", "relocation=", "exports=", "sections=", "folding=", "unwind="};
+  List<const char *> Parts;
+  zig::split(Record, ',', Parts);
+  for (const char *Part : Parts) {
+    const char *const Form = startsWith(Part, "form=") ? Part + strlen("form=") : Part;
+    const bool IsForm = isSame(Form, "objects") || isSame(Form, "whole") || isSame(Form, "thin");
+    bool IsKnown = IsForm;
+    for (const char *Name : Names)
+      IsKnown |= startsWith(Part, Name);
+    if (!IsKnown)
+      return false;
+    if (IsForm) {
+      Asked.IsWhole = isSame(Form, "whole");
+      Asked.IsThin = isSame(Form, "thin");
+    }
+  }
+  return true;
+}
 
 double now() {
   timespec Time;
@@ -552,6 +573,16 @@ int main(int NumWords, char **Words) {
   }
   if (settings::IsZig) // zig asks $CC where the system's C library is, and that is this driver again
     unsetenv("CC");
+  const char *Ships = getenv("MLGO_SHIPS");
+  for (int Word = First; Word < NumWords && !isSame(Words[Word], "--"); ++Word)
+    if (startsWith(Words[Word], "--ships="))
+      Ships = Words[Word] + strlen("--ships=");
+    else if (isSame(Words[Word], "--ships") && Word + 1 < NumWords)
+      Ships = Words[Word + 1];
+  if (Ships && !readShips(Asked, Ships)) {
+    fprintf(stderr, "mlgo cc: error: %s is no record of what ships; an example is whole,folding=all,unwind=no\n", Ships);
+    return 2;
+  }
   for (; First < NumWords; ++First) {
     if (isSame(Words[First], "--plain"))
       Asked.IsPlain = true;
@@ -569,9 +600,11 @@ int main(int NumWords, char **Words) {
       zig::split(Words[++First], ',', Asked.Languages);
     else if (startsWith(Words[First], "--languages="))
       zig::split(Words[First] + strlen("--languages="), ',', Asked.Languages);
-    else if ((isSame(Words[First], "--policy") || isSame(Words[First], "--compiler")) && First + 1 < NumWords)
-      ++First; // by which it was found
-    else if (!startsWith(Words[First], "--policy=") && !startsWith(Words[First], "--compiler="))
+    else if ((isSame(Words[First], "--policy") || isSame(Words[First], "--compiler") ||
+              isSame(Words[First], "--ships")) && First + 1 < NumWords)
+      ++First; // read already, or by which it was found
+    else if (!startsWith(Words[First], "--policy=") && !startsWith(Words[First], "--compiler=") &&
+             !startsWith(Words[First], "--ships="))
       break;
   }
   for (const char *One : Asked.Languages)
