@@ -102,16 +102,24 @@ class Ships(BaseModel):
         return ",".join(found)
 
     @property
-    def folds(self) -> tuple[str, ...]:
-        """Options of lld for its folding."""
-        return () if self.folding is None else (f"--icf={self.folding}",)
+    def code_options(self) -> list[str]:
+        """Options of the code generation of each module, behind its own."""
+        model = {"fixed": ["-fno-pic"], "pie": ["-fPIE"], "shared": ["-fPIC"]}.get(self.relocation or "", [])
+        prefix = "" if self.sections else "no-"
+        return [*model, *(f"-f{prefix}{one}-sections" for one in ("function", "data") if self.sections is not None)]
+
+    @property
+    def lld_options(self) -> list[str]:
+        """Options of lld, behind those of a build."""
+        found = {"fixed": ["-no-pie"], "pie": ["-pie"], "shared": ["-shared"]}.get(self.relocation or "", [])
+        found += {"all": ["--export-dynamic"], "entry": ["--no-export-dynamic"]}.get(self.exports or "", [])
+        found += ["--gc-sections"] if self.sections else []
+        return found if self.folding is None else [*found, f"--icf={self.folding}"]
 
     @property
     def link_words(self) -> list[str]:
-        """Words for a compiler that links, behind those of a build."""
-        placed = {"fixed": ["-no-pie"], "pie": ["-pie"], "shared": ["-shared"], None: []}[self.relocation]
-        exported = {"all": ["-rdynamic"], "entry": ["-Wl,--no-export-dynamic"]}.get(self.exports or "", [])
-        return [*placed, *exported, *(f"-Wl,{option}" for option in self.folds)]
+        """The same for a compiler that links."""
+        return [one if one in ("-no-pie", "-pie", "-shared") else f"-Wl,{one}" for one in self.lld_options]
 
     def total(self, sizes: Mapping[str, int]) -> int:
         """Bytes of a linked file that ship, of its sizes by measure, see `symbols.SHIPPED`."""

@@ -32,7 +32,15 @@ from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.headroom import measure_search
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
-from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_references, other_modules
+from mlgo.evaluate.shipped import (
+    FULL_LTO,
+    EvaluationRun,
+    Linking,
+    in_record,
+    measure_programs,
+    measure_references,
+    other_modules,
+)
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
@@ -146,7 +154,9 @@ def _evaluate(
     compiling = settings_for_policy(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
     for target in targets:
         target.check(policy.task, compiling.optimization)
-    compiling = compiling.model_copy(update={"ships": ships.over(compiling.ships)})
+    compiling = compiling.model_copy(
+        update={"ships": ships.over(compiling.ships), "optimization": ships.level or compiling.optimization}
+    )
     sealed_set, sealed = load_sealed(), None
     if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
         sealed = sealed_evaluation(policy, args.policy, str(compiling.ships), contents, args.reason)
@@ -157,6 +167,7 @@ def _evaluate(
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
     with_references = args.references and not is_thin
     front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
+    sources = {one.project: one for one in targets}
     if ships.form == "whole":
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
@@ -186,6 +197,7 @@ def _evaluate(
                 kinds = _kinds_of(seen, target, bitcode, front_end, args.workers) if seen else {}
                 how = replace(linking, kinds=kinds)
                 project = EvaluationRun(host, target.modules, target.programs, bitcode, how, folder)
+                project = in_record(project, front_end, folder)
                 if is_thin:
                     return evaluate_thin(project, policy, name)
                 found = evaluate_project(project, policy, name)
@@ -194,6 +206,12 @@ def _evaluate(
                     search = measure_search(project, policy, project.objects(str(name)), *how_far)
                     found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
                 others = measure_references(project, front_end, policy.task) if with_references else []
+                if with_references and ships.form == "whole":
+                    source, optimized = (
+                        sources[target.project],
+                        replace(linking, ships=Ships(sections=True).over(ships)),
+                    )
+                    others += measure_programs(optimized, FULL_LTO, source.programs, source.unpack())
                 return replace(found, sizes=[*found.sizes, *others])
 
         write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again

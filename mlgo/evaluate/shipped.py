@@ -1,7 +1,7 @@
 """Programs as they are shipped: compiled and linked under one contender after another, and measured."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mlgo.base.artifacts import Row
@@ -15,12 +15,15 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import LinkedFile, link_and_place, link_file, measure_file
-from mlgo.host.module_file import generation_of
+from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
 from mlgo.objects.symbols import SHIPPED, FunctionExtent
 
 LEVELS = ("-Oz", "-Os", "-O2")
 """Levels that a user could have chosen instead."""
+
+FULL_LTO = "full LTO"
+"""The linker optimizes the whole program; it asks nothing."""
 
 NEVER = "never"
 """Nothing is inlined that the compiler asks about."""
@@ -229,10 +232,24 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
     return rows
 
 
+def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> EvaluationRun:
+    """The same with modules as the record of what ships wants them: of its level, with its options."""
+    ships, files = run.linking.ships, dict(run.bitcode)
+    if ships.level:
+        files |= _at_level(run, front_end, ships.level, folder / "level")
+    if options := ships.code_options:
+        for number, (key, path) in enumerate(files.items()):
+            own = generation_of(path)
+            files[key] = folder / f"{number:06d}.bc"
+            data = bitcode_of(path.read_bytes())
+            files[key].write_bytes(with_options(data, [*own.options, *options], own.index, own.profile, own.program))
+    return replace(run, bitcode=files)
+
+
 def _at_level(run: EvaluationRun, front_end: FrontEnd, level: str, folder: Path) -> dict[str, Path]:
     """Files of modules as another level wants them, by key."""
     files = {key: path.with_suffix(".bc") for key, path in object_paths(modules_of(run.programs), folder).items()}
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
 
     def write(key: str) -> bool:
         try:

@@ -114,7 +114,7 @@ def link_file(
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    options = list(ships.folds)
+    options = ships.lld_options
     options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as folder:
         output = folder / "linked"

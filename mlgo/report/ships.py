@@ -1,6 +1,6 @@
 """What pages show of linked files: sizes as they ship, one by one and in total."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +12,7 @@ from mlgo.compare import programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, by_contender, by_language, compare
 from mlgo.evaluate.headroom import SEARCH
+from mlgo.evaluate.shipped import FULL_LTO
 from mlgo.host.process import without_folders
 from mlgo.report.pages import PLAIN, Column, Style, Table, count_column, gain_column, text_column
 
@@ -121,47 +122,74 @@ def compare_shipped(shipped: pa.Table, policies: Sequence[Contender], bootstrap:
     return ShippedFiles(by_contender([*rows, *programs.shipped_totals(measured, bootstrap)]), failures, parts)
 
 
+@dataclass(frozen=True)
+class _WayToShip:
+    """Some programs, shipped in one way."""
+
+    scope: str  # `ALL`, a language, or a program
+    label: str  # what ships
+    num_programs: int
+    sizes: Mapping[str, int]  # bytes without a policy, by figure
+    gains: Mapping[str, Gain]  # of the policy on top; empty where none was asked
+
+    def saves(self, other: "_WayToShip", figure: str) -> float | None:
+        """Share of the bytes of another way that this one saves; None where they are of other programs."""
+        same = self.num_programs == other.num_programs
+        return 1.0 - self.sizes[figure] / other.sizes[figure] if same else None
+
+
+_OF_RECORDS = ("total", "text", "without_unwind")
+_WAYS = ("-Oz", "-Os", FULL_LTO)
+
+
 def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Bootstrap) -> Table:
     """The same programs shipped in several ways, under the heuristic and under a policy.
 
     Args:
-        shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships; the first is what others are
-            compared with.
+        shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships. The first is what others are
+            compared with. Other levels and full LTO, where they were measured, are ways of their own.
     """
-    rows = []
-    for record, table in shipped.items():
-        measured = programs.measured_programs(table, [Contender.named(policy)])
-        known, alone = programs.complete_programs(measured), programs.program_rows(measured)
-        together = compare(known, by_language, bootstrap, together=False)
-        rows += [(record, row) for row in [*together, *alone] if row.by("total").num_compared]
-    first = {row.scope: row for record, row in rows if record == next(iter(shipped))}
+    ways = [way for record, table in shipped.items() for way in _ways(record, table, policy, bootstrap)]
+    ways = [way for way in ways if way.num_programs]
+    first = {way.scope: way for way in reversed(ways)}
+    number = first[ALL].num_programs
+    parts = [one for one in (ALL, *LANGUAGE_TITLES) if one in first]
+    shown = [one for one in parts if number > 1 and (one == ALL or first[one].num_programs < number)]
+    shown += [one for one in first if one not in parts]
 
-    def programs_of(pair: tuple[str, ComparisonRow]) -> str:
-        scope, number = pair[1].scope, pair[1].by("total").num_compared
-        return f"{_PARTS.get(scope, 'all')} ({number})" if scope in (ALL, *LANGUAGE_TITLES) else scope
+    def saves(figure: str) -> Callable[[_WayToShip], float | None]:
+        return lambda way: way.saves(first[way.scope], figure)
 
-    def saved(pair: tuple[str, ComparisonRow], figure: str) -> float | None:
-        row = pair[1]
-        if row.scope not in first or first[row.scope].by(figure).num_compared != row.by(figure).num_compared:
-            return None  # of other programs
-        return 1.0 - row.by(figure).baseline_sum / first[row.scope].by(figure).baseline_sum
+    def gain(figure: str) -> Callable[[_WayToShip], Gain | None]:
+        return lambda way: way.gains.get(figure)
 
-    def gain(pair: tuple[str, ComparisonRow], figure: str) -> Gain | float | None:
-        total = pair[1].by(figure).total
-        return total if pair[1].scope == ALL else total.value
-
-    figures, scopes = ("total", "text", "without_unwind"), [row.scope for _, row in rows]
-    order = [ALL, *LANGUAGE_TITLES, *dict.fromkeys(scopes)]
     return Table(
         [
-            text_column("programs", programs_of),
-            text_column("what ships", lambda pair: pair[0]),
-            count_column("total under the heuristic (bytes)", lambda pair: pair[1].by("total").baseline_sum),
-            *(gain_column(f"the form itself, {TITLES[one]}", partial(saved, figure=one)) for one in figures),
-            *(gain_column(f"{policy}, {TITLES[one]}", partial(gain, figure=one)) for one in figures),
+            text_column("programs", lambda way: "all" if way.scope == ALL else _PARTS.get(way.scope, way.scope)),
+            count_column("how many", lambda way: way.num_programs),
+            text_column("what ships", lambda way: way.label),
+            count_column("total (bytes)", lambda way: way.sizes["total"]),
+            *(gain_column(f"saves, {TITLES[one]}", saves(one)) for one in _OF_RECORDS),
+            *(gain_column(f"{policy}, {TITLES[one]}", gain(one)) for one in _OF_RECORDS),
         ],
-        sorted(rows, key=lambda pair: order.index(pair[1].scope)),
+        sorted((way for way in ways if way.scope in shown), key=lambda way: shown.index(way.scope)),
     )
+
+
+def _ways(record: str, shipped: pa.Table, policy: str, bootstrap: Bootstrap) -> Iterator[_WayToShip]:
+    own = Contender.named(policy)
+    others = [one for one in programs.ship_references(shipped) if one.name in _WAYS]
+    measured = programs.measured_programs(shipped, [own, *others])
+    together = compare(programs.complete_programs(measured), by_language, bootstrap, together=False)
+    for row in [*together, *programs.program_rows(measured)]:
+        figures = {one: row.by(one) for one in _OF_RECORDS}
+        number = figures["total"].num_compared
+        if row.contender == own:
+            gains = {one: figure.total for one, figure in figures.items()}
+            yield _WayToShip(row.scope, record, number, {one: int(f.baseline_sum) for one, f in figures.items()}, gains)
+        else:
+            sizes = {one: int(figure.policy_sum) for one, figure in figures.items()}
+            yield _WayToShip(row.scope, f"{record}, {row.name}", number, sizes, {})
 
 
 def _programs(one: Comparison, style: Style) -> str:

@@ -68,4 +68,12 @@ def test_records_over_one_another_do_not_depend_on_grouping(first, second, third
 def test_unwind_tables_count_unless_the_record_says_otherwise():
     sizes = {"text": 100, "read_only": 20, "unwind": 7, "total": 127, "compressed": 80}
     assert [Ships(unwind=one).total(sizes) for one in (None, True, False)] == [127, 127, 120]
-    assert [Ships(folding=one).folds for one in (None, "none", "safe")] == [(), ("--icf=none",), ("--icf=safe",)]
+
+
+def test_options_of_a_record():
+    record = Ships.of("relocation=fixed,sections=yes,exports=all,folding=safe")
+    assert record.code_options == ["-fno-pic", "-ffunction-sections", "-fdata-sections"]
+    assert record.lld_options == ["-no-pie", "--export-dynamic", "--gc-sections", "--icf=safe"]
+    assert record.link_words == ["-no-pie", "-Wl,--export-dynamic", "-Wl,--gc-sections", "-Wl,--icf=safe"]
+    assert Ships.of("whole,unwind=no").lld_options == Ships.of("whole").code_options == []
+    assert Ships(sections=False).code_options == ["-fno-function-sections", "-fno-data-sections"]

@@ -19,6 +19,7 @@ from mlgo.base.artifacts import (
     write_rows,
     write_table,
 )
+from mlgo.base.ships import Ships
 from mlgo.errors import MlgoError
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import function_code, global_symbols
@@ -255,6 +256,29 @@ def test_link_time_optimization_by_hand(evaluate, tmp_path, form):
     assert read_provenance(tmp_path / form / "shipped.parquet")["ships"] == {"form": form}
     modules = read_table(tmp_path / form / "results.parquet", RESULTS)["module"].to_pylist()
     assert modules == (["lib.so", "prog"] if form == "whole" else ["main.c", "used.c", "unused.c", "api.cpp"])
+
+
+@pytest.mark.slow
+def test_several_ways_to_ship_are_one_table(captured, policies, mlgo, tmp_path):
+    records = ["objects", "objects,sections=yes", "whole,folding=all", "whole,level=-Os,unwind=no"]
+    words = [word for one in records for word in ("--ships", one)]
+    subject = ["--policy", policies / "never-s0", "--project", captured, "--output", tmp_path, "--json"]
+    run = mlgo("evaluate", *subject, *words)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)["records"]
+    assert list(found) == records
+    text = [sizes(found[one]["shipped"], "lib.so", "heuristic")["text"] for one in records]
+    assert text[:3] == [8, 4, 4]  # what is not exported goes with sections of its own, too
+    for one in records:
+        assert read_provenance(tmp_path / one / "shipped.parquet")["ships"] == Ships.of(one).given
+        names = {row["contender"] for row in found[one]["shipped"]}
+        assert ("full LTO" in names) == one.startswith("whole")
+        for row in found[one]["shipped"]:
+            unwind = 0 if "unwind=no" in one else row["unwind"]
+            assert row["total"] == row["text"] + row["read_only"] + unwind
+    prog = [sizes(found["whole,folding=all"]["shipped"], "prog", name)["text"] for name in ("heuristic", "full LTO")]
+    assert prog[0] <= prog[1]
+    assert read_provenance(tmp_path / records[3] / "shipped.parquet")["compile"]["optimization"] == "-Os"
 
 
 @pytest.mark.slow

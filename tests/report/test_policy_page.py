@@ -5,7 +5,11 @@ import pyarrow as pa
 import pytest
 
 from mlgo.base.artifacts import SEARCH_COURSE, SHIPPED_SIZES
+from mlgo.compare.inference import POINTS_ONLY
+from mlgo.report.pages import PLAIN
 from mlgo.report.policy_page import known_gains
+from mlgo.report.ships import compare_records
+from tests.compare.conftest import shipped_rows, shipped_table
 
 SEARCHED = [(0, 980), (8, 970)]
 
@@ -45,3 +49,32 @@ def test_savings_of_modules_add_up():
 def test_nothing_is_known_of_what_was_not_measured_or_searched(steps, totals):
     counts, gains = known_gains(course(a=steps), shipped(**{"heuristic": 1000, **totals}), "es-s0")
     assert len(counts) == len(gains) == 0
+
+
+def test_several_ways_to_ship_in_one_table():
+    whole = [shipped_rows("a", "one", "heuristic", 800), shipped_rows("b", "two", "heuristic", 1_800)]
+    ways = {
+        "objects": shipped_table(
+            *(shipped_rows("a", "one", name, text) for name, text in (("heuristic", 1_000), ("-Os", 900))),
+            *(shipped_rows("b", "two", name, text) for name, text in (("heuristic", 2_000), ("-Os", 2_100))),
+            *(shipped_rows(project, program, "es-s0", 1_000) for project, program in (("a", "one"), ("b", "two"))),
+        ),
+        "whole": shipped_table(*whole, shipped_rows("a", "one", "es-s0", 700), shipped_rows("b", "two", "es-s0", None)),
+    }
+    table = compare_records(ways, "es-s0", POINTS_ONLY)
+    cells = [row[:7] for row in table.cells(PLAIN)]
+    # Code 3,000 and 3,000; with 1,000 of constants each, and unwind tables of a tenth of the code.
+    assert cells == [
+        ["all", "2", "objects", "5,300", "0.00 %", "0.00 %", "0.00 %"],
+        ["all", "2", "objects, -Os", "5,300", "0.00 %", "0.00 %", "0.00 %"],
+        ["all", "1", "whole", "1,880", "-", "-", "-"],  # of other programs: one failed
+        ["a/one", "1", "objects", "2,100", "0.00 %", "0.00 %", "0.00 %"],
+        ["a/one", "1", "objects, -Os", "1,990", "+5.24 %", "+10.00 %", "+5.00 %"],
+        ["a/one", "1", "whole", "1,880", "+10.48 %", "+20.00 %", "+10.00 %"],
+        ["b/two", "1", "objects", "3,200", "0.00 %", "0.00 %", "0.00 %"],
+        ["b/two", "1", "objects, -Os", "3,310", "-3.44 %", "-5.00 %", "-3.33 %"],
+    ]
+    gains = [row[7:] for row in table.cells(PLAIN)]
+    assert gains[3] == ["0.00 %", "0.00 %", "0.00 %"]
+    assert gains[5] == ["+5.85 %", "+12.50 %", "+5.56 %"]  # 110 of 1,880, 100 of 800, 100 of 1,800
+    assert gains[1] == ["-", "-", "-"]
