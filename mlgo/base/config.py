@@ -81,8 +81,9 @@ class CompileConfig(Section):
 
     objective: Annotated[str, _one_of(measures.names), _listing(measures.names)]
     """Score that learning minimises: Berkeley text (code, constants, unwind tables), executable sections, Berkeley
-    text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), or, in
-    register allocation, the cost of spills, reloads and copies."""
+    text by shares (what n modules of a project carry as copies, of which a linker keeps one, counts 1/n), total or code
+    of the linked file that ``ships`` describes, where a module is one, or, in register allocation, the cost of spills,
+    reloads and copies."""
     optimization: Level
     """Optimization level, given to the front end and to every later compile."""
     ships: Ships
@@ -109,6 +110,8 @@ class CompileConfig(Section):
     def _check_ships(self) -> "CompileConfig":
         if self.ships.level is not None or self.ships.form is None:
             raise ValueError("ships names a form, and no level, which is optimization")
+        if measures.get_measure(self.objective).of_link and self.ships.form not in ("whole", "program"):
+            raise ValueError(f"objective: {self.objective} is of modules that are linked files; set ships.form: whole")
         return self
 
 
@@ -464,6 +467,8 @@ class Config(Section):
         others = [name for name in self.corpus.splits.train if "@" in name]
         if self.compile.ships.form == "program" and others:
             raise ValueError(f"corpus.splits: {others[0]}: with form program all projects are programs")
+        if measures.get_measure(self.compile.objective).of_link and (thin := [one for one in others if "@thin" in one]):
+            raise ValueError(f"corpus.splits: {thin[0]}: {self.compile.objective} is of modules that are linked files")
         return self
 
     @model_validator(mode="after")

@@ -216,7 +216,7 @@ def _merged_rows(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadP
         rows = [sources.rows[name] for name in names]
         lengths = [dict(zip(row["function_hashes"], row["function_sizes"], strict=True)) for row in rows]
         if sum({body: length for of in lengths for body, length in of.items()}.values()) <= tools.max_instructions:
-            return [_merged_row(file.name, names, sources, tools, folder / "all.bc")]
+            return [_merged_row(file.name, names, sources, tools, folder / "all.bc", file.only_part())]
         objects = {name: folder / f"{number}.o" for number, name in enumerate(names)}
         list(pool.map(lambda name: stand_in(toolchain, sources.paths[name], objects[name], settings), names))
         symbols = [frozenset.union(*global_symbols(objects[name].read_bytes())) for name in names]
@@ -229,7 +229,8 @@ def _merged_rows(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadP
             bitcode = folder / f"group{number}.bc"
             paths = objects | {name: sources.paths[name] for name in groups[number]}
             merge(tools.linker, linked, paths, bitcode, tools.timeout_s)
-            return _merged_row(f"{file.name}#{number}", groups[number], sources, tools, bitcode)
+            link = file.only_part(is_group=True)
+            return _merged_row(f"{file.name}#{number}", groups[number], sources, tools, bitcode, link)
 
         return list(pool.map(merged, range(len(groups))))
 
@@ -245,7 +246,9 @@ def _check_left(bitcode: Path, tools: Tools) -> None:
         raise LinkError(NOTHING_LEFT)
 
 
-def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path) -> Row:
+def _merged_row(
+    name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path, link: LinkedFile
+) -> Row:
     """The row of a merged module. Its code is generated with what all of its members have in common."""
     first = sources.rows[members[0]]
     languages = {sources.rows[member]["language"] for member in members}
@@ -258,7 +261,7 @@ def _merged_row(name: str, members: Sequence[str], sources: Sources, tools: Tool
     own = [generation_of(sources.paths[member]) for member in members]
     options = [option for option in own[0].options if all(option in one.options for one in own)]
     profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
-    return row | {"bitcode": with_options(row["bitcode"], options, profile=profile)}
+    return row | {"bitcode": with_options(row["bitcode"], options, profile=profile, link=link)}
 
 
 @dataclass(frozen=True)
@@ -298,7 +301,9 @@ def _checked(row: Row, tools: Tools, running: RunCheck) -> Row:
         except CompileError as error:
             raise CorpusError(f"{row['project']} is no program that runs: {error.kind}: {error}") from error
         own = generation_of(module)
-    return row | {"bitcode": with_options(bitcode_of(row["bitcode"]), own.options, own.index, own.profile, program)}
+    return row | {
+        "bitcode": with_options(bitcode_of(row["bitcode"]), own.options, own.index, own.profile, program, own.link)
+    }
 
 
 FAT_OBJECT = ("-flto=thin", "-ffat-lto-objects")

@@ -94,7 +94,9 @@ def tree_key(toolchain: Toolchain, task: Task, settings: CompileConfig, copies: 
     vocabulary = task.ir2vec(settings.ir2vec)
     words = Path(vocabulary.name) if vocabulary else None
     asking = task.flags(Path("BASE"), 1.0, with_heuristic_feature=settings.tell_heuristic, vocabulary=words)
-    options = content_hash([toolchain.name, *toolchain.back_end[1:], *asking, *shares])
+    # What a linked file comes to depends on its link; all else that the record says is in the modules.
+    linking = settings.ships.lld_options + (["unwind=no"] if settings.ships.unwind is False else [])
+    options = content_hash([toolchain.name, *toolchain.back_end[1:], *asking, *shares, *linking])
     return TreeKey(
         toolchain.sha256, toolchain.target, task.name, settings.optimization, settings.size_stop_factor, options
     )

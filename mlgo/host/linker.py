@@ -66,6 +66,11 @@ _OWN = re.compile(
 _COMPRESSION_LEVEL = 19
 
 
+KEEP_SECTIONS = "--no-gc-sections"
+MERGED = "merged"
+"""Name of the module that a whole linked file, or a group of its modules, is merged to."""
+
+
 @dataclass(frozen=True)
 class LinkedFile:
     """How a build makes a linked file; a row of ``artifacts.PROGRAMS_OF_PROJECT``."""
@@ -89,6 +94,20 @@ class LinkedFile:
             name=row["program"], parts=parts, options=tuple(row["options"]), **{name: row[name] for name in names}
         )
 
+    def only_part(self, *, is_group: bool = False) -> "LinkedFile":
+        """The same with one part, `MERGED`, and without names, which decide nothing.
+
+        A group of the file's modules is linked by itself, as the file is, but without dropping sections: other groups
+        may need them.
+        """
+        options = (*self.own_options, *([KEEP_SECTIONS] if is_group else []))
+        return replace(self, project="", name="", options=options, parts=(("object", (MERGED,)),))
+
+    @property
+    def own_options(self) -> list[str]:
+        """Options that decide what is linked, each as one word."""
+        return [option for option in _with_values(self.options) if _OWN.fullmatch(option)]
+
     @property
     def modules(self) -> tuple[str, ...]:
         """Names of all modules, each once, in order."""
@@ -101,24 +120,21 @@ def link_file(
     objects: Mapping[str, Path],
     timeout_s: float,
     ships: Ships = AS_BUILT,
-    *,
-    link_map: Path | None = None,
+    options: Sequence[str] = (),
 ) -> bytes:
     """Link a file from objects, by name of the module; `measure_file` measures it.
 
     Args:
         ships: what is other than the build says.
-        link_map: file for a map of the linked file, see `symbols.function_extents`.
+        options: further ones, which leave code and constants as they are.
 
     Raises:
         LinkError: the linker refuses, or nothing is left of a program because nothing calls it.
         ObjectError: what it wrote is not an ELF file that can be measured.
     """
-    options = ships.lld_options
-    options += [f"-Map={link_map}", "--no-demangle"] if link_map else []
     with scratch_directory() as folder:
         output = folder / "linked"
-        arguments = [*link_arguments(file, objects, folder), *options]
+        arguments = [*link_arguments(file, objects, folder), *ships.lld_options, *options]
         await_linker(Child(link_command(linker, output, arguments)), timeout_s)
         data = output.read_bytes()
     if not section_sizes(data)["text"]:
@@ -132,7 +148,7 @@ def link_and_place(
     """The linked file, and its functions by address, whose inputs are named modules; otherwise as `link_file`."""
     names = {str(path): name for name, path in objects.items()}
     with scratch_directory() as folder:
-        data = link_file(linker, file, objects, timeout_s, ships, link_map=folder / "map")
+        data = link_file(linker, file, objects, timeout_s, ships, (f"-Map={folder / 'map'}", "--no-demangle"))
         extents = function_extents(data, (folder / "map").read_text(errors="replace"))
     return data, [replace(one, input=names[one.input]) for one in extents if one.input in names]
 
@@ -157,7 +173,7 @@ def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path) ->
 
     Of an archive a linker takes what is needed. A version script is written to ``folder``.
     """
-    options = [option for option in _with_values(file.options) if _OWN.fullmatch(option)]
+    options = file.own_options
     if file.kind == "shared":
         options += ["-shared", "--undefined-version"]
     else:

@@ -1,25 +1,27 @@
 """A module as a file that also holds how its code is generated.
 
 Some options of a build are not part of bitcode, such as one section for each function. A module of ThinLTO belongs to
-an index of what it imports. A build with feedback has a profile. A module that is a whole program has what that prints,
-and how large it may be. All this stands in the gap that LLVM's bitcode wrapper
-may have between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read
-such a file as plain bitcode. So a module and what belongs to it have one hash and travel together.
+an index of what it imports. A build with feedback has a profile. A merged module has how its file is linked. One that
+runs has what it prints, and how large it may be. All this stands in the gap that LLVM's bitcode wrapper may have
+between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read such a file
+as plain bitcode. So a module and what belongs to it have one hash and travel together.
 
 The header is five little-endian numbers of 32 bits: magic, version, offset and size of the bitcode, processor. In the
 gap, each option ends with NUL. After one more NUL come attached files: the option that names the file, NUL, the file's
-size, again 32 bits, and the file. What belongs to a program comes last, under the name ``program``: the most text that
-it may have, 64 bits, and what it prints.
+size, again 32 bits, and the file. Under the name ``program`` is what belongs to a program: the most text that it may
+have, 64 bits, and what it prints. Under the name ``link`` are fields of `LinkedFile` as JSON.
 """
 
+import json
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.base.files import open_input
+from mlgo.base.files import open_input, parse_json
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.command_line import PROFILES, check_options
+from mlgo.host.linker import LinkedFile
 
 BITCODE = b"BC\xc0\xde"
 """How bitcode without a wrapper begins."""
@@ -32,6 +34,8 @@ _MOST_OPTIONS = 1 << 16
 _MOST_TEXT = struct.Struct("<Q")
 _INDEX = "-fthinlto-index="
 _PROGRAM = "program"
+_LINK = "link"
+_LINK_FIELDS = {"kind": str, "options": list, "version_script": str, "export_dynamic": bool, "entry": str}
 MOST_BYTES = 1 << 26
 """Of what belongs to a module."""
 
@@ -54,6 +58,8 @@ class Generation:
     profile: tuple[str, bytes] | None = None
     # What is known of the program that the module is; None for a module that is not run.
     program: RunnableProgram | None = None
+    # How the file is linked that the module is, its only part, see `only_part`; None for all other modules.
+    link: LinkedFile | None = None
 
     @property
     def attached(self) -> dict[str, bytes]:
@@ -67,11 +73,14 @@ def with_options(
     index: bytes = b"",
     profile: tuple[str, bytes] | None = None,
     program: RunnableProgram | None = None,
+    link: LinkedFile | None = None,
 ) -> bytes:
-    """Put options, an index, a profile and what belongs to a program around bitcode; without any, it stays as it is."""
+    """Put options, an index, a profile, a program and a link around bitcode; without any, it stays as it is."""
     attached = Generation((), index, profile).attached
     if program is not None:
         attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
+    if link is not None:
+        attached[_LINK] = json.dumps({name: getattr(link, name) for name in _LINK_FIELDS}).encode()
     if not options and not attached:
         return bitcode
     check_options(options)
@@ -129,16 +138,29 @@ def generation_of(module: Path) -> Generation:
         if len(data) < _MOST_TEXT.size:
             raise ObjectError(f"{module.name}: what belongs to the program is cut short")
         program = RunnableProgram(data[_MOST_TEXT.size :], _MOST_TEXT.unpack_from(data)[0])
-    return Generation(tuple(options), attached.get(_INDEX, b""), profile, program)
+    link = _link(module, attached[_LINK]) if _LINK in attached else None
+    return Generation(tuple(options), attached.get(_INDEX, b""), profile, program, link)
+
+
+def _link(module: Path, data: bytes) -> LinkedFile:
+    try:
+        found = parse_json(data)
+    except ValueError:
+        found = None
+    types = {name: type(value) for name, value in found.items()} if isinstance(found, dict) else {}
+    if types != _LINK_FIELDS or found["kind"] not in ("program", "shared") or {*map(type, found["options"])} - {str}:
+        raise ObjectError(f"{module.name}: how it is linked is not well-formed")
+    return LinkedFile.of_row({"project": "", "program": "", "parts": [], **found}).only_part()
 
 
 def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-    known = {_INDEX, _PROGRAM, *PROFILES}
+    known = {_INDEX, _PROGRAM, _LINK, *PROFILES}
     while (end := data.find(b"\0")) > 0:
         option, data = data[:end].decode(errors="replace"), data[end + 1 :]
         if option not in known:
             raise ConfigError(
-                f"{module.name}: a file for {option}; an index, a profile and a program's output belong to a module"
+                f"{module.name}: a file for {option}; an index, a profile, a program's output and a link belong to a "
+                "module"
             )
         size = _SIZE.unpack_from(data)[0] if len(data) >= _SIZE.size else 0
         if not 0 < size <= len(data) - _SIZE.size:

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypedDict, Unpack
@@ -18,16 +19,17 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import hash64, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
+from mlgo.host.linker import KEEP_SECTIONS, MERGED, link_file, section_sizes
 from mlgo.host.log import Header
-from mlgo.host.module_file import generation_flags
+from mlgo.host.module_file import generation_flags, generation_of
 from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import Advisor, ConstantAdvisor, Remark, Task
-from mlgo.host.toolchain import Toolchain
+from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.objects.elf import ELF
 from mlgo.objects.measures import Compiled, Scores, known_score, read_scores
 from mlgo.objects.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_calls, read_spill_costs
-from mlgo.objects.symbols import bytes_by_function
+from mlgo.objects.symbols import REFERENCES, bytes_by_function, linked_bytes_by_function
 
 
 class CallAttribution(NamedTuple):
@@ -37,8 +39,9 @@ class CallAttribution(NamedTuple):
     """
 
     names: np.ndarray  # uint64 [num_functions], hash of each function's symbol
-    # float32 [num_functions], bytes of code and unwind entry, see `bytes_by_function`, by shares if those are known; -1
-    # where the object does not have the function.
+    # float32 [num_functions], bytes in the linked file that the module is, see `linked_bytes_by_function`; of other
+    # modules those of code and unwind entry, see `bytes_by_function`, by shares if those are known. -1 where there is
+    # no such function.
     sizes: np.ndarray
     callers: np.ndarray  # int32 [num_questions], number of the function that has the call
     callees: np.ndarray  # int32 [num_questions], number of the function that is called
@@ -227,6 +230,16 @@ class _Compilation:
     def costs(self) -> Path | None:
         return self.directory / "costs.yaml" if self.task is not None and self.task.in_code_generation else None
 
+    @cached_property
+    def linked(self) -> bytes | None:
+        """The linked file that the module is, once it is compiled; None for other modules."""
+        link, settings = generation_of(self.module).link, self.settings
+        if link is None:
+            return None
+        whole = [KEEP_SECTIONS] if KEEP_SECTIONS in link.options else []  # of a group, whatever the record says
+        paths, options = {MERGED: self.output}, [*whole, *REFERENCES]
+        return link_file(find_linker(), link, paths, settings.compile_timeout_s, settings.ships, options)
+
     def start(self, flags: Sequence[str], watched: Remark, calls: Path | None = None) -> Child:
         module, settings = self.module, self.settings
         if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
@@ -257,7 +270,10 @@ class _Compilation:
                 raise errors.RemarkError(
                     "the compiler ended well but wrote no remarks, from which costs are read"
                 ) from None
-        scores = read_scores(Compiled(data, spills, num_copies, instructions))
+        linked = None if self.linked is None else section_sizes(self.linked)
+        if linked is not None:
+            linked["total"] = self.settings.ships.total(linked)
+        scores = read_scores(Compiled(data, spills, num_copies, instructions, linked))
         if object_path := self.options.get("object_path"):
             write_bytes(object_path, data)
         return CompileResult(scores, hashlib.sha256(data).hexdigest(), seconds, num_remarks=num_remarks, spills=spills)
@@ -268,7 +284,10 @@ class _Compilation:
         if not data.startswith(ELF):
             return result
         named = read_calls(calls.read_bytes() if calls.exists() else b"", result.num_questions)
-        sizes = bytes_by_function(data, self.options.get("num_copies"))
+        if self.linked is None:
+            sizes = bytes_by_function(data, self.options.get("num_copies"))
+        else:
+            sizes = linked_bytes_by_function(self.linked, unwind=self.settings.ships.unwind is not False)
         functions = sorted({*sizes, *(name for call in named for name in call)})
         numbers = {name: number for number, name in enumerate(functions)}
         callers, callees = np.array([[numbers[name] for name in call] for call in named], np.int32).reshape(-1, 2).T

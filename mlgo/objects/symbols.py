@@ -12,11 +12,12 @@ import ctypes
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mlgo.errors import ObjectError
 from mlgo.objects import elf
 from mlgo.objects.comdat import carriers_by_section
 from mlgo.objects.unwind import unwind_by_address, unwind_by_function
@@ -69,6 +70,107 @@ def bytes_by_function(data: bytes, num_copies: Mapping[bytes, int] | None = None
             size = (symbol.size + unwinding[place]) / carriers.get(symbol.section, 1)  # absolute ones are in no section
         by_function[symbol.name] = by_function.get(symbol.name, 0.0) + size
     return by_function
+
+
+NO_FUNCTION = b"[no function]"
+"""What stands for a function where bytes belong to none."""
+
+REFERENCES = ("--strip-debug", "--emit-relocs", "--apply-dynamic-relocs")
+"""Options of lld for `linked_bytes_by_function`: keep symbols, and write down what refers to what. Sizes stay."""
+
+_X86_64 = 62
+# Types of relocations that leave an address, by its width in bytes, and those of them that count from their own end.
+_ADDRESSES, _RELATIVE = {4: (2, 4, 9, 10, 11, 41, 42), 8: (1,)}, (2, 4, 9, 41, 42)
+_RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+
+
+def linked_bytes_by_function(data: bytes, *, unwind: bool = True) -> dict[bytes, float]:
+    """Bytes of each function of a linked file, by symbol; with those of `NO_FUNCTION` they add up to the file.
+
+    A function has its code, the padding before it, its unwind entry and its table of exceptions. Constants, such as
+    jump tables, and stubs for calls that leave the file belong in equal parts to the functions whose code refers to
+    them. A constant without a symbol reaches to the next place that anything refers to. Folded functions are names of
+    one place, see `bytes_by_function`.
+
+    Args:
+        data: a little-endian ELF file that was linked with `REFERENCES`, which are read for x86-64 alone.
+        unwind: whether unwind tables count.
+
+    Raises:
+        ObjectError: not such a file, or cut short.
+    """
+    sections = elf.read_sections(data)
+    kinds = section_kinds(data, sections)
+    symbols = sorted(elf.function_symbols(data), key=lambda one: one.name)
+    first_name = {0: NO_FUNCTION}
+    for symbol in symbols:
+        first_name.setdefault(symbol.value, symbol.name)
+    functions = _extents(symbols)
+    objects = _extents(elf.named_symbols(data, sections, lambda of: of["info"] & 15 == elf.STT_OBJECT))
+    places, targets = _references(data, sections, ~kinds["unwind"] & (sections["type"] != elf.SHT_NOBITS))
+    targets = np.where(of := _holder(objects, targets), objects[0, of], targets)
+
+    # Each piece between two places where something begins or ends has one owner, several, or none.
+    starts, sizes = sections["addr"].astype(np.int64), sections["size"].astype(np.int64)
+    counted = np.stack([starts, starts + sizes])[:, kinds["text"] | kinds["read_only"]]
+    cuts = np.unique(np.concatenate([counted.ravel(), functions.ravel(), objects.ravel(), targets]))
+    lengths = np.diff(cuts) * (_holder(np.hstack([[[0], [0]], counted[:, np.argsort(counted[0])]]), cuts[:-1]) > 0)
+    owners = _holder(functions, cuts[:-1])
+    is_padding = (owners == 0) & (lengths < (cuts[1:] & -cuts[1:])) & np.isin(cuts[1:], functions[0])
+    owners[is_padding] = np.searchsorted(functions[0], cuts[1:][is_padding])
+    piece, user = np.searchsorted(cuts, targets), _holder(functions, places)
+    is_known = (user > 0) & (piece < len(owners))
+    pairs = np.stack([piece[is_known], user[is_known]])
+    piece, user = np.unique(pairs[:, owners[pairs[0]] == 0], axis=1)
+    found = np.bincount(owners, lengths, functions.shape[1])
+    np.add.at(found, user, lengths[piece] / np.bincount(piece)[piece])
+    if unwind:
+        entries = np.array([*unwind_by_address(data, sections).items()], np.int64).reshape(-1, 2)
+        address, size = entries[np.isin(entries[:, 0], functions[0])].T
+        np.add.at(found, np.searchsorted(functions[0], address), size)
+    found[0] = (
+        sum(int(sizes[mask].sum()) for kind, mask in kinds.items() if unwind or kind != "unwind") - found[1:].sum()
+    )
+    by_function = dict.fromkeys((symbol.name for symbol in symbols), 0.0)
+    for start, num_bytes in zip(functions[0].tolist(), found.tolist(), strict=True):
+        by_function[first_name[start]] = by_function.get(first_name[start], 0.0) + num_bytes
+    return by_function
+
+
+def _extents(symbols: Iterable[elf.Symbol]) -> np.ndarray:
+    """Start and end of what symbols cover, int64 [2, num], ascending and disjoint; the first covers nothing."""
+    ends = {0: 0}
+    for one in symbols:
+        ends[one.value] = max(ends.get(one.value, 0), one.value + one.size)
+    found = np.array(sorted(ends.items()), np.int64).T
+    found[1, :-1] = np.minimum(found[1, :-1], found[0, 1:])
+    return found
+
+
+def _holder(extents: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Number of the extent that has each address, int64 [num]; 0 for none."""
+    numbers = np.searchsorted(extents[0], addresses, "right") - 1
+    return np.where(addresses < extents[1, numbers], numbers, 0)
+
+
+def _references(data: bytes, sections: np.ndarray, counted: np.ndarray) -> np.ndarray:
+    """Where ``counted`` sections, bool [num_sections], refer to something, and to what: addresses, int64 [2, num]."""
+    found, octets = [np.zeros((2, 0), np.int64)], np.frombuffer(data, np.uint8)
+    for table in sections[sections["type"] == elf.SHT_RELA] if architecture(data) == (64, _X86_64) else ():
+        number = int(table["info"])
+        if table["flags"] & elf.SHF_ALLOC or number >= len(sections) or not counted[number]:
+            continue  # of the dynamic linker
+        start, size, offset = (int(sections[name][number]) for name in ("addr", "size", "offset"))
+        relocations = elf.section_entries(data, table, _RELOCATION)
+        for width, types in _ADDRESSES.items():
+            of_width = relocations[np.isin(relocations["type"], types)]
+            places = of_width["offset"].astype(np.int64)
+            if np.any((places < start) | (places > start + size - width)):
+                raise ObjectError("a relocation of the linked file is not in its section")
+            values = octets[(places - start + offset)[:, None] + np.arange(width)].view(f"<i{width}")[:, 0]
+            base = np.where(np.isin(of_width["type"], _RELATIVE), places + width, 0)
+            found.append(np.stack([places, values + base]))
+    return np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _leaf(record: Any) -> ModuleLeaf:
 
 def _is_size(measure: Measure, size: Any) -> bool:
     if size is None:
-        return measure.needs_copies or measure.of_run
+        return not measure.is_of_object
     return type(size) is (int if measure.is_integer else float) and 0 <= size < 1 << 63
 
 

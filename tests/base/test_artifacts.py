@@ -47,6 +47,7 @@ from mlgo.base.files import (
     write_text,
 )
 from mlgo.errors import ArtifactError
+from mlgo.objects.measures import SIZES
 
 ROW = {"project": "p", "module": "m.c", "advisor": "echo", "seconds": 1.5}
 SCORE = {
@@ -66,10 +67,7 @@ SCORE = {
 text = st.text(st.characters(codec="utf-8"), max_size=10)
 scores = st.fixed_dictionaries(
     dict.fromkeys(("project", "module", "advisor", "object_sha256", "failure", "message"), text)
-    | {
-        name: st.none() | st.integers(0, 2**63 - 1)
-        for name in ("exec_bytes", "text_bytes", "dedup_bytes", "instructions", "num_questions")
-    }
+    | {name: st.none() | st.integers(0, 2**63 - 1) for name in (*SIZES, "num_questions")}
     | {"truncated": st.none() | st.booleans()}
     | {"spill_cost": st.none() | st.floats(0, allow_infinity=False)}
 )

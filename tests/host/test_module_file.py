@@ -1,5 +1,6 @@
 """Modules with the options of their code generation."""
 
+import json
 import struct
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlgo.errors import ConfigError, ObjectError
+from mlgo.host.linker import LinkedFile
 from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
 
 options = st.lists(
@@ -24,6 +26,66 @@ def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, so
         magic, version, offset, size, _ = struct.unpack("<5I", path.read_bytes()[:20])
         assert (magic, version, offset % 16) == (0x0B17C0DE, 0, 0)
         assert path.read_bytes()[offset : offset + size] == bitcode
+
+
+links = st.builds(
+    LinkedFile,
+    project=st.just("p"),
+    name=st.just("bin/prog"),
+    kind=st.sampled_from(["program", "shared"]),
+    parts=st.just((("archive", ("a.c", "b.c")),)),
+    options=st.lists(st.sampled_from(["--gc-sections", "-O2", "-lm", "/home/me/lib.so", "--icf=all"])).map(tuple),
+    version_script=st.text(max_size=60),
+    export_dynamic=st.booleans(),
+    entry=st.text(max_size=9),
+)
+
+
+@given(links, options, st.binary(max_size=40), st.booleans())
+def test_a_link_is_found_again_without_what_decides_nothing(tmp_path_factory, file, some, index, is_group):
+    path = tmp_path_factory.mktemp("modules") / "module.bc"
+    path.write_bytes(with_options(b"BC", some, index, link=file.only_part(is_group=is_group)))
+    found = generation_of(path)
+    assert (found.options, found.index, bitcode_of(path.read_bytes())) == (tuple(some), index, b"BC")
+    assert found.link is not None
+    assert (found.link.parts, found.link.project, found.link.name) == ((("object", ("merged",)),), "", "")
+    own = [option for option in file.options if option not in ("-lm", "/home/me/lib.so")]
+    assert list(found.link.options) == own + ["--no-gc-sections"] * is_group
+    for name in ("kind", "version_script", "export_dynamic", "entry"):
+        assert getattr(found.link, name) == getattr(file, name)
+
+
+LINK = {"kind": "program", "options": [], "version_script": "", "export_dynamic": False, "entry": ""}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        *(
+            json.dumps(LINK | change).encode()
+            for change in (
+                {"kind": "script"},
+                {"options": "-O2"},
+                {"options": [1]},
+                {"export_dynamic": 1},
+                {"entry": None},
+                {"more": ""},
+            )
+        ),
+        json.dumps({name: value for name, value in LINK.items() if name != "entry"}).encode(),
+    ],
+)
+def test_links_that_are_not_well_formed(tmp_path, data):
+    gap = b"\0link\0" + struct.pack("<I", len(data)) + data
+    (tmp_path / "odd.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, 20 + len(gap), 2, 0) + gap + b"BC")
+    message = "how it is linked is not well-formed" if data else "the file for link is cut short"
+    with pytest.raises(ObjectError, match=rf"odd\.bc: {message}"):
+        generation_of(tmp_path / "odd.bc")
 
 
 def test_bitcode_without_options_stays_as_it_is(tmp_path):

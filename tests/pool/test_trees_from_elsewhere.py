@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.host.session import CompileResult
+from mlgo.objects.measures import SIZES
 from mlgo.pool.records import NONCE_BYTES, frame, read_records
 from mlgo.pool.tree_store import MAGIC, ReplayStore, encode_beginning, outdated_folders, stores
 from mlgo.pool.tree_tables import compiles_table
@@ -23,10 +24,9 @@ from tests.fakes.scores import scores
 from tests.pool.toy_trees import COMPILERS, HEADER, KEY, MODULE, WIDTH, decide_by, result
 
 LEAF = {
+    **dict.fromkeys(SIZES),
     "exec_bytes": 3,
     "text_bytes": 4,
-    "dedup_bytes": None,
-    "instructions": None,
     "object_sha256": "ab",
     "truncated": False,
 }

@@ -45,6 +45,9 @@ class Compiled:
     num_copies: Mapping[bytes, int] | None = None
     # What the program executes that the object was linked to; None where it was not run.
     instructions: int | None = None
+    # Bytes of the linked file that the object makes alone, as far as they count, by the names of `symbols.SHIPPED`;
+    # None where it makes none.
+    linked: Mapping[str, int] | None = None
 
     @cached_property
     def sections(self) -> np.ndarray:
@@ -90,6 +93,7 @@ class Measure:
     of_program: str = ""  # meaning of the sum over the objects of a program; empty where sums of it are not told
     needs_copies: bool = False  # it depends on what other modules of the project carry
     of_run: bool = False  # it is known where the object was linked to a program that was run
+    of_link: bool = False  # it is known where the object makes a linked file alone: of merged modules
     # Raised when the same compile gives another score than before, so that remembered ones are not used.
     version: int = 1
     quantity_of_baseline: str = ""  # as `quantity`, where columns of the heuristic's scores say it in other words
@@ -102,7 +106,7 @@ class Measure:
     @property
     def is_of_object(self) -> bool:
         """Whether the object file alone tells it."""
-        return not (self.is_by_function or self.needs_copies or self.of_run)
+        return not (self.is_by_function or self.needs_copies or self.of_run or self.of_link)
 
     def of_functions(self, functions: Iterable[SpillCosts]) -> float:
         """Score of a module whose functions cost this; the order of the additions decides its last bits."""

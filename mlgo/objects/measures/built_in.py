@@ -1,4 +1,4 @@
-"""Sizes of objects, executed instructions, and the cost of spills."""
+"""Sizes of objects and linked files, executed instructions, and the cost of spills."""
 
 from mlgo.objects.comdat import shared_text
 from mlgo.objects.elf import executable_size, text_size
@@ -10,6 +10,10 @@ def _shared(compiled: Compiled) -> int | None:
     if compiled.num_copies is None:
         return None
     return shared_text(text_size(compiled.sections), compiled.groups, compiled.num_copies)
+
+
+def _linked(compiled: Compiled, kind: str) -> int | None:
+    return None if compiled.linked is None else compiled.linked[kind]
 
 
 EXEC = Measure(
@@ -43,6 +47,27 @@ SHARED_TEXT = Measure(
     needs_copies=True,
 )
 
+LINKED = Measure(
+    "linked_bytes",
+    Words(
+        "total",
+        "Code, constants and unwind tables of the linked file, in bytes, where all of its sources are one module; "
+        "folded, and without unwind tables, if the record of what ships says so.",
+    ),
+    quantity="the linked file",
+    meaning="code, constants and unwind tables of the linked file; null for modules that are no linked file",
+    read=lambda compiled: _linked(compiled, "total"),
+    of_link=True,
+)
+
+LINKED_CODE = Measure(
+    "linked_code",
+    Words("code", "Executable sections of the linked file, in bytes, where all of its sources are one module."),
+    quantity="code of the linked file",
+    meaning="executable sections of the linked file; null for modules that are no linked file",
+    read=lambda compiled: _linked(compiled, "text"),
+    of_link=True,
+)
 
 INSTRUCTIONS = Measure(
     "instructions",
@@ -98,5 +123,5 @@ SPILL_COST = Measure(
     of_program="spills, reloads and copies that the compiler reports",
 )
 
-MEASURES = (EXEC, TEXT, SHARED_TEXT, INSTRUCTIONS, SPILL_COST)
+MEASURES = (EXEC, TEXT, SHARED_TEXT, LINKED, LINKED_CODE, INSTRUCTIONS, SPILL_COST)
 """In the order of their columns."""

@@ -8,22 +8,22 @@ from mlgo.base.config import CompileConfig, default_compile, json_schema, parse_
 from mlgo.errors import ConfigError
 from mlgo.objects import measures
 from mlgo.objects.measures import Compiled, get_measure
-from mlgo.objects.measures.built_in import EXEC, INSTRUCTIONS, SHARED_TEXT, SPILL_COST, TEXT
+from mlgo.objects.measures.built_in import EXEC, INSTRUCTIONS, LINKED, LINKED_CODE, SHARED_TEXT, SPILL_COST, TEXT
 from mlgo.objects.remarks import SpillCosts
 from tests.fakes.elf import ALLOC, PROGBITS, WRITE, elf_object
 from tests.fakes.elf import EXEC as CODE
 
-COLUMNS = ["exec_bytes", "text_bytes", "dedup_bytes", "instructions", "spill_cost"]
+COLUMNS = ["exec_bytes", "text_bytes", "dedup_bytes", "linked_bytes", "linked_code", "instructions", "spill_cost"]
 
 
 def test_the_default_comes_first_where_users_choose():
     assert list(measures.MEASURES) == COLUMNS
-    assert measures.names() == ("text_bytes", "exec_bytes", "dedup_bytes", "instructions", "spill_cost")
-    assert measures.SIZES == ("text_bytes", "exec_bytes", "dedup_bytes", "instructions")
+    assert measures.names() == ("text_bytes", "exec_bytes", *COLUMNS[2:])
+    assert ("text_bytes", "exec_bytes", *COLUMNS[2:6]) == measures.SIZES
 
 
 def test_unknown_measures_are_named():
-    with pytest.raises(ConfigError, match=r"unknown measure 'size'; known: text_bytes, exec_bytes, dedup_bytes, instr"):
+    with pytest.raises(ConfigError, match=r"unknown measure 'size'; known: text_bytes, exec_bytes, dedup_bytes, lin"):
         get_measure("size")
     settings = default_compile().model_dump() | {"objective": "size"}
     with pytest.raises(ConfigError, match=r"objective: .* must be one of text_bytes, .* spill_cost.*, got 'size'"):
@@ -40,9 +40,9 @@ def test_columns_by_hand():
         field = schema.field(name)
         return str(field.type), field.nullable, field.metadata[b"meaning"].decode(), field.metadata[b"unit"].decode()
 
-    assert artifacts.SCORES.names[3:8] == artifacts.RESULTS.names[6:11] == COLUMNS
-    assert artifacts.RESULTS.names[11:16] == [f"baseline_{name}" for name in COLUMNS]
-    assert artifacts.HEADROOM.names[5:9] == COLUMNS[:4]
+    assert artifacts.SCORES.names[3:10] == artifacts.RESULTS.names[6:13] == COLUMNS
+    assert artifacts.RESULTS.names[13:20] == [f"baseline_{name}" for name in COLUMNS]
+    assert artifacts.HEADROOM.names[5:11] == COLUMNS[:6]
     assert artifacts.EPISODE.names[8:10] == COLUMNS[:2]
     assert artifacts.PROGRAMS.names[2:4] == ["text_bytes", "spill_cost"]
     text = ("int64", True, "Berkeley text of the object", "bytes")
@@ -63,13 +63,15 @@ def test_reading_by_hand():
     assert [one.read(plain) for one in (EXEC, TEXT, SHARED_TEXT, SPILL_COST)] == [100, 130, None, None]
     assert [one.read(known) for one in (EXEC, TEXT, SHARED_TEXT, SPILL_COST)] == [100, 130, 130, 0.0]
     assert [INSTRUCTIONS.read(one) for one in (plain, Compiled(data, instructions=7))] == [None, 7]
+    linked = Compiled(data, linked={"text": 100, "read_only": 20, "unwind": 12, "total": 120})
+    assert [(LINKED.read(one), LINKED_CODE.read(one)) for one in (plain, linked)] == [(None, None), (120, 100)]
     costs = SpillCosts("f", spills_cost=1.0, reloads_cost=2.0), SpillCosts("g", copies_cost=10.0)
     assert SPILL_COST.read(Compiled(data, costs)) == SPILL_COST.of_functions(costs) == 1.0 + 4 * 2.0 + 0.2 * 10.0
 
 
 def test_only_sums_over_functions_are_read_from_functions():
-    assert [one.is_by_function for one in measures.MEASURES.values()] == [False, False, False, False, True]
-    assert [one.is_of_object for one in measures.MEASURES.values()] == [True, True, False, False, False]
+    assert [one.is_by_function for one in measures.MEASURES.values()] == [*[False] * 6, True]
+    assert [one.is_of_object for one in measures.MEASURES.values()] == [True, True, *[False] * 5]
     with pytest.raises(ValueError, match="text_bytes is not known: only what functions cost is"):
         TEXT.of_functions(())
 
