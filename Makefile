@@ -26,7 +26,8 @@ LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 .DEFAULT_GOAL := main
 .PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check docs format tiny truth readme headroom programs scoreboard generalisation sweep dist policies release-check sealed sealed-corpus dry-run clean help
 
-main: setup  ## set up everything, run the main job, print what it found
+main: setup  ## set up everything, run the main job, print what it found; PRESET=merged: on programs as they ship
+	@$(if $(PRESET),sed -n 's/^# \(It costs .*\)/\1/p' config/presets/$(PRESET).yaml)
 	$(SNAKEMAKE)
 	@$(RUN) mlgo report $(if $(PRESET),--preset config/presets/$(PRESET).yaml)
 

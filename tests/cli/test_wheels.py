@@ -48,6 +48,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     source = os.path.abspath("thing.c")
     subprocess.run([*compiler, "-O2", "-fPIC", "-Imade", include, "-c", source, "-o", "made/thing.o"], check=True)
     subprocess.run(["gcc", "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
+    subprocess.run([*compiler, "-shared", "-nostdlib", "made/unused.o", "-o", "/dev/null"], check=True)
     name = "thing-1.0-py3-none-any.whl"
     with (
         zipfile.ZipFile(os.path.join(wheel_directory, name), "w") as wheel,

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from mlgo.base.files import is_file
 from mlgo.corpus.capture.bitcode import BitcodeUnit
 from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, ExtractStep, LinkStep, Step, expanded, steps_of
 from mlgo.corpus.capture.invocations import RECORDS, ToolInvocation, read_invocations, tool_and_options
@@ -173,7 +174,7 @@ def recorded_build(folder: Path, root: Path, temporary: Sequence[Path] = (), res
 
 
 def _is_product(output: Path, now: Path) -> bool:
-    return now.exists() and not any(part.startswith(_PROBES) for part in output.parts)
+    return is_file(now) and not any(part.startswith(_PROBES) for part in output.parts)
 
 
 def as_text(name: str) -> str:
