@@ -242,7 +242,8 @@ def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> Evaluati
             own = generation_of(path)
             files[key] = folder / f"{number:06d}.bc"
             data = bitcode_of(path.read_bytes())
-            files[key].write_bytes(with_options(data, [*own.options, *options], own.index, own.profile, own.program))
+            brought = own.index, own.profile, own.program, own.link
+            files[key].write_bytes(with_options(data, [*own.options, *options], *brought))
     return replace(run, bitcode=files)
 
 

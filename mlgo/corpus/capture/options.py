@@ -200,4 +200,5 @@ def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path)
         plain = folder / "module.bc"
         plain.write_bytes(bitcode_of(module.read_bytes()))
         mark_anew(front_end, ir_of(front_end, plain), level, plain)
-        write_bytes(output, with_options(plain.read_bytes(), generation.options, generation.index, generation.profile))
+        own = generation.options, generation.index, generation.profile
+        write_bytes(output, with_options(plain.read_bytes(), *own, link=generation.link))

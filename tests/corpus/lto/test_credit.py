@@ -12,11 +12,11 @@ from mlgo.corpus.build import columns_of
 from mlgo.corpus.link_time import whole_programs
 from mlgo.errors import LinkError
 from mlgo.evaluate.worker import tree_key
-from mlgo.host.linker import LinkedFile, link_file, section_sizes
+from mlgo.host.linker import MERGED, LinkedFile, link_file, section_sizes
 from mlgo.host.module_file import bitcode_of, generation_of, with_options
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import ConstantAdvisor, RandomAdvisor
-from mlgo.objects.symbols import NO_FUNCTION
+from mlgo.objects.symbols import NO_FUNCTION, REFERENCES, linked_bytes_by_function
 from tests.conftest import FLAGS, REPOSITORY
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, program_row
 
@@ -92,11 +92,8 @@ PROGRAMS = ("programs/graph", "programs/json", "programs/regex", "programs/sort"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("folding", ["none", "all"])
 @pytest.mark.parametrize("name", [*SAMPLES, *PROGRAMS])
-def test_functions_change_by_what_the_file_changes(
-    name, folding, front_end, tools, toolchain, task, settings, tmp_path
-):
+def test_functions_change_as_the_file_does(name, front_end, tools, toolchain, task, settings, tmp_path):
     rows, folder = [], REPOSITORY / "data" / name
     for source in sorted([*folder.glob("*.c"), *folder.glob("*.cpp")]):
         language = "c" if source.suffix == ".c" else "c++"
@@ -106,19 +103,26 @@ def test_functions_change_by_what_the_file_changes(
         rows[-1]["bitcode"] = with_options(rows[-1]["bitcode"], ["-ffunction-sections", "-fPIC"])
     kind = "program" if name in PROGRAMS else "shared"
     whole = program_row(name, kind, [("object", [row["module"] for row in rows])])
-    (tmp_path / "merged.bc").write_bytes(whole_programs(rows, [whole], tools)[0][0]["bitcode"])
+    module, compiled = tmp_path / "merged.bc", tmp_path / "merged.o"
+    module.write_bytes(whole_programs(rows, [whole], tools)[0][0]["bitcode"])
+    link = generation_of(module).link
 
-    def compiled(seed):
+    def policy(seed):
+        """Bytes of the linked file and of all its functions, as a compile tells them and folded."""
         share = (0.1, 0.3, 0.5, 0.7, 0.9)[seed % 5]
         advisor = RandomAdvisor(lambda rng, _: rng.random() < share, seed, name)
-        how = shipping(settings, folding=folding)
-        result = compile_under_advice(toolchain, task, tmp_path / "merged.bc", advisor, how, with_credit=True)
+        how = {"with_credit": True, "object_path": compiled}
+        result = compile_under_advice(toolchain, task, module, advisor, shipping(settings), **how)
         credit = result.credit
-        has_bytes = (credit.sizes >= 0) & (credit.names != hash64(NO_FUNCTION))
-        return result.scores["linked_bytes"], credit.sizes[has_bytes].sum(dtype=np.float64)
+        own = (credit.sizes >= 0) & (credit.names != hash64(NO_FUNCTION))
+        plain = result.scores["linked_bytes"], credit.sizes[own].sum(dtype=np.float64)
+        folded = link_file(tools.linker, link, {MERGED: compiled}, 60.0, Ships(folding="all"), REFERENCES)
+        functions = linked_bytes_by_function(folded)
+        functions.pop(NO_FUNCTION)
+        return plain, (section_sizes(folded)["total"], sum(functions.values()))
 
-    found = [compiled(seed) for seed in range(10)]
-    assert len({size for size, _ in found}) > 1
-    for (size, functions), (other_size, other_functions) in combinations(found, 2):
-        change = size - other_size
-        assert abs(functions - other_functions - change) <= max(64, 0.05 * abs(change))
+    for found in zip(*map(policy, range(10)), strict=True):
+        assert len({size for size, _ in found}) > 1
+        for (size, functions), (other_size, other_functions) in combinations(found, 2):
+            change = size - other_size
+            assert abs(functions - other_functions - change) <= max(64, 0.05 * abs(change))
