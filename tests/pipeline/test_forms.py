@@ -11,9 +11,12 @@ from tests.pipeline.conftest import ran
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["whole", "thin"])
+COMPILE = {"whole": "{objective: linked_bytes, ships: {form: whole, folding: all}}", "thin": "{ships: {form: thin}}"}
+
+
+@pytest.fixture(scope="module", params=COMPILE)
 def run(request, tmp_path_factory):
-    preset = f"compile: {{ships: {{form: {request.param}}}}}\ntrain: {{algorithms: [bc, marginal]}}\n"
+    preset = f"compile: {COMPILE[request.param]}\ntrain: {{algorithms: [bc, marginal]}}\n"
     return request.param, ran(tmp_path_factory.mktemp(request.param), preset).root / "data"
 
 
@@ -27,9 +30,10 @@ def test_modules_are_linked_files_or_parts_of_them(run):
 
 
 def test_policies_are_trained_and_evaluated_on_them(run):
-    _, data = run
+    form, data = run
     scores = read_table(data / "baseline/scores.parquet", SCORES)
     assert set(scores["failure"].to_pylist()) == {""}
+    assert (scores["linked_bytes"].null_count == 0) == (form == "whole")
     results = read_table(data / "evaluation/results.parquet", RESULTS).to_pylist()
     assert {row["policy"] for row in results} == {"bc", "marginal"}
     assert all(row["num_questions"] for row in results if row["language"] == "c++")
