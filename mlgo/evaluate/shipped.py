@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mlgo.base.artifacts import Row
+from mlgo.base.files import read_input
 from mlgo.base.ships import Ships
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.options import module_at_level
@@ -241,9 +242,9 @@ def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> Evaluati
         for number, (key, path) in enumerate(files.items()):
             own = generation_of(path)
             files[key] = folder / f"{number:06d}.bc"
-            data = bitcode_of(path.read_bytes())
             brought = own.index, own.profile, own.program, own.link
-            files[key].write_bytes(with_options(data, [*own.options, *options], *brought))
+            data = with_options(bitcode_of(read_input(path)), [*own.options, *options], *brought)
+            files[key].write_bytes(data)
     return replace(run, bitcode=files)
 
 
