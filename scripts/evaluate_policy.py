@@ -56,7 +56,7 @@ def main() -> None:
         corpus, [*modules, *other_modules(modules, programs)], shared_folder(args.work) / "bitcode"
     )
     kinds = load_kinds(corpus) if args.shipped else {}
-    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, kinds)
+    linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, settings.ships, kinds)
     copies = load_copies(baseline) if policy else None
     origin = provenance(
         **toolchain.provenance,
