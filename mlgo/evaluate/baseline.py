@@ -20,8 +20,7 @@ from mlgo.host.tasks.task import HEURISTIC, EchoAdvisor, RecordedAdvisor, Settin
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.comdat import comdat_groups
 from mlgo.objects.elf import ELF, function_code
-from mlgo.objects.measures import DEFAULT, Compiled, Measure, Scores, get_measure, known_score, read_scores, scores_of
-from mlgo.objects.measures.built_in import INSTRUCTIONS
+from mlgo.objects.measures import DEFAULT, MEASURES, Compiled, Measure, Scores, get_measure, known_score, scores_of
 from mlgo.objects.remarks import SpillCosts
 from mlgo.policy.policy import Policy
 
@@ -128,10 +127,10 @@ def _with_shares(compiled: Sequence[ReferenceCompile]) -> tuple[list[ReferenceCo
     def shared(one: ReferenceCompile) -> ReferenceCompile:
         if (result := one.outcome.result) is None:
             return one
-        executed = result.scores[INSTRUCTIONS.name]
-        assert executed is None or isinstance(executed, int)
-        measured = Compiled(one.object_path.read_bytes(), result.spills, copies.get(one.module.project, {}), executed)
-        return replace(one, outcome=replace(one.outcome, result=replace(result, scores=read_scores(measured))))
+        measured = Compiled(one.object_path.read_bytes(), num_copies=copies.get(one.module.project, {}))
+        by_shares = {name: of.read(measured) for name, of in MEASURES.items() if of.needs_copies}
+        scores = {**result.scores, **by_shares}
+        return replace(one, outcome=replace(one.outcome, result=replace(result, scores=scores)))
 
     return list(map(shared, compiled)), copies
 
