@@ -15,6 +15,7 @@ from mlgo.errors import ConfigError
 Form = Literal["objects", "thin", "whole", "program"]
 """What a module is."""
 Level = Literal["-Oz", "-Os", "-O2", "-O3"]
+Relocation = Literal["fixed", "pie", "shared"]
 
 SHIPS = "MLGO_SHIPS"
 """Environment variable with a record for `mlgo cc` and `mlgo ld`."""
@@ -36,7 +37,7 @@ class Ships(BaseModel):
     merged; each project is one, with what it prints."""
     level: Level | None = None
     """Optimization level."""
-    relocation: Literal["fixed", "pie", "shared"] | None = None
+    relocation: Relocation | None = None
     """A program at a fixed address, a program that may lie anywhere, or a shared object."""
     exports: Literal["entry", "listed", "all"] | None = None
     """What others may use of the file: its entry point, what a version script lists, or all that is visible."""

@@ -11,12 +11,14 @@ the module of form ``objects``. Then the thin link says what each module imports
 anew, each with its own index.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +31,26 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.linker import NOTHING_LEFT, LinkedFile, await_linker, link_arguments, link_command
+from mlgo.host.linker import (
+    NOTHING_LEFT,
+    LinkedFile,
+    await_linker,
+    differing_options,
+    generation_options,
+    link_arguments,
+    link_command,
+    section_sizes,
+    ships_of,
+    why_unmerged,
+)
 from mlgo.host.module_file import BITCODE, RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import Toolchain
 from mlgo.objects.elf import global_symbols, read_sections, section_names, text_size
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -104,31 +119,64 @@ def remake_programs(
     return sorted(modules, key=lambda row: str(row["module"])), [program for program, _ in done]
 
 
-MERGING = ("--lto-O0", "--lto-emit-llvm", "--save-temps=internalize")
-"""Options of a link that writes down the merged module and generates no code."""
+def merging(level: str) -> list[str]:
+    """Options of a link that writes down the merged module twice: as it is, and simplified.
+
+    Full link-time optimization simplifies each module before it merges them, so that functions are small when calls
+    are judged. The same passes run here on the merged module, and inline no more than what costs less than its last
+    call: the threshold is the bonus of that in ``llvm/include/llvm/Analysis/InlineCost.h``.
+    """
+    passes = (f"--lto-newpm-passes=lto-pre-link<{level.removeprefix('-')}>", "-mllvm", "-inline-threshold=-15000")
+    return [*passes, "--lto-emit-llvm", "--save-temps=internalize", "--save-temps=opt"]
+
+
 _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
 """Without any pass an object has exactly the symbols of its bitcode. Coroutines need some."""
 
 
-def merge(linker: Path, file: LinkedFile, paths: Mapping[str, Path], output: Path, timeout_s: float) -> frozenset[str]:
-    """Merge what is bitcode among the modules of a linked file, before any optimization.
+def merge(file: LinkedFile, paths: Mapping[str, Path], output: Path, tools: "Tools") -> frozenset[str]:
+    """Merge what is bitcode among the modules of a linked file, before any optimization; see `take_merged`.
 
     Returns the names of the modules that the link takes: all but members of archives that nothing needs.
     """
     with scratch_directory() as folder:
-        arguments = ["--gc-sections", *MERGING, "--trace", *link_arguments(file, paths, folder)]
-        await_linker(Child(link_command(linker, folder / "linked", arguments), stdout=folder / "trace"), timeout_s)
+        settings = tools.front_end.settings
+        options = ["--gc-sections", *merging(settings.optimization), "--trace"]
+        arguments = [*options, *link_arguments(file, paths, folder, settings.ships)]
+        linking = Child(link_command(tools.linker, folder / "linked", arguments), stdout=folder / "trace")
+        await_linker(linking, tools.timeout_s)
         taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
         take_merged(folder / "linked", output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
 
 
 def take_merged(linked: Path, output: Path) -> None:
-    """Move the module that a link with `MERGING` has written next to its output."""
+    """Move what a link with `merging` has written next to its output: the module, and the simplified one beside it."""
     try:
         linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
+        linked.with_name(f"{linked.name}.0.4.opt.bc").replace(_simplified(output))
     except FileNotFoundError:
         raise LinkError(NOTHING_LEFT) from None
+
+
+def _simplified(merged: Path) -> Path:
+    return merged.with_suffix(".simplified.bc")
+
+
+def finish_merged(
+    toolchain: Toolchain, merged: Path, settings: CompileConfig, with_link: Callable[[bytes], bytes]
+) -> Path:
+    """Put what belongs to a link around a merged module, or around the simplified one if its object is smaller.
+
+    Returns the object without advice.
+    """
+    tried = [(one, one.with_suffix(".o")) for one in (merged, _simplified(merged))]
+    for module, compiled in tried:
+        module.write_bytes(with_link(module.read_bytes()))
+        compile_plain(toolchain, module, settings, object_path=compiled)
+    module, smaller = min(tried, key=lambda one: settings.ships.total(section_sizes(one[1].read_bytes())))
+    module.replace(merged)
+    return smaller
 
 
 def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:
@@ -199,19 +247,37 @@ def _shared(names: Sequence[frozenset[bytes]]) -> np.ndarray:
     return shared
 
 
+_EXCEPTION_MODELS = ("-fsjlj-exceptions", "-fseh-exceptions", "-fdwarf-exceptions", "-fwasm-exceptions")
 _RUNS_AT_START = (b".init_array", b".ctors", b".preinit_array")
 
 
 def whole_programs(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], list[Row]]:
     """Both tables with merged modules, named after their linked files; groups are counted after ``#``."""
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
-        return remake_programs(rows, programs, tools, lambda file: _merged_rows(file, sources, tools, pool))
+        placed = [_placed(program, sources) for program in programs]
+        return remake_programs(rows, placed, tools, lambda file: _merged_rows(file, sources, tools, pool))
+
+
+def _placed(program: Row, sources: Sources) -> Row:
+    """The row of a linked file whose options say where its code may lie, as its modules do."""
+    file = LinkedFile.of_row(program)
+    ships = ships_of(
+        file, [generation_of(sources.paths[name]).options for name in file.modules if name in sources.paths]
+    )
+    word = {"pie": ["-pie"], "fixed": ["-no-pie"]}.get(ships.relocation or "", [])
+    return program | {"options": [*program["options"], *word]}
 
 
 def _merged_rows(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> list[Row]:
     toolchain, settings = tools.front_end.toolchain, tools.front_end.settings
+    own = [generation_of(sources.paths[name]).options for name in file.modules]
+    exceptions = [one for one in differing_options(own) if one in _EXCEPTION_MODELS]
+    if reason := why_unmerged(file.options):
+        raise LinkError(reason)
+    if exceptions:
+        raise LinkError(f"only some sources have {' '.join(exceptions)}; one module has one kind of exceptions")
     with scratch_directory() as folder:
-        taken = merge(tools.linker, file, sources.paths, folder / "all.bc", tools.timeout_s)
+        taken = merge(file, sources.paths, folder / "all.bc", tools)
         names = [name for name in file.modules if name in taken]
         rows = [sources.rows[name] for name in names]
         lengths = [dict(zip(row["function_hashes"], row["function_sizes"], strict=True)) for row in rows]
@@ -228,7 +294,7 @@ def _merged_rows(file: LinkedFile, sources: Sources, tools: Tools, pool: ThreadP
         def merged(number: int) -> Row:
             bitcode = folder / f"group{number}.bc"
             paths = objects | {name: sources.paths[name] for name in groups[number]}
-            merge(tools.linker, linked, paths, bitcode, tools.timeout_s)
+            merge(linked, paths, bitcode, tools)
             link = file.only_part(is_group=True)
             return _merged_row(f"{file.name}#{number}", groups[number], sources, tools, bitcode, link)
 
@@ -249,19 +315,26 @@ def _check_left(bitcode: Path, tools: Tools) -> None:
 def _merged_row(
     name: str, members: Sequence[str], sources: Sources, tools: Tools, bitcode: Path, link: LinkedFile
 ) -> Row:
-    """The row of a merged module. Its code is generated with what all of its members have in common."""
+    """The row of a merged module. Its code is generated as the link wants it, with what all members have in common."""
     first = sources.rows[members[0]]
     languages = {sources.rows[member]["language"] for member in members}
     row = {**first, "module": name, "language": "c++" if "c++" in languages else first["language"]}
+    own, front_end = [generation_of(sources.paths[member]) for member in members], tools.front_end
+    profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
+    compiled = [one.options for one in own]
+    options = generation_options(front_end.settings.ships.over(ships_of(link, compiled, "whole")), compiled)
+    with_link = partial(with_options, options=options, profile=profile, link=link)
     try:
         _check_left(bitcode, tools)
-        row |= columns_of(tools.front_end, bitcode)
+        row |= columns_of(front_end, bitcode)
+        if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
+            return row | {"bitcode": with_link(row["bitcode"])}
+        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
-    own = [generation_of(sources.paths[member]) for member in members]
-    options = [option for option in own[0].options if all(option in one.options for one in own)]
-    profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
-    return row | {"bitcode": with_options(row["bitcode"], options, profile=profile, link=link)}
+    if differing := [one for one in differing_options(compiled) if one not in options]:
+        _log.warning("%s: compiled without %s, which only some of its sources have", name, " ".join(differing))
+    return row | {"bitcode": bitcode.read_bytes()}
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,22 @@ import shutil
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Ships
-from mlgo.corpus.link_time import MERGING, ONE_JOB, take_merged
+from mlgo.corpus.link_time import ONE_JOB, finish_merged, merging, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.deploy.link_reports import report_options, without_reports, write_reports
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option, by_part, for_zig
-from mlgo.host.linker import await_linker, section_sizes
+from mlgo.host.linker import await_linker, generation_options, relocation_of, section_sizes, why_unmerged
 from mlgo.host.module_file import with_options
 from mlgo.host.process import Child, without_folders
-from mlgo.host.session import compile_plain, compile_under_advice
+from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.policy import Policy
@@ -38,7 +39,6 @@ _PLACED = re.compile(
 """Options that are about the files behind them. Files are moved to one place here."""
 _SHOWN = re.compile(r"-[vtM]|-*(verbose|trace|cref|print-(map|[\w-]+-sections)|(reproduce|why-extract|time-trace)\b.*)")
 """Options by which a linker shows what it links, which are other files here."""
-_SECTIONS = ("-ffunction-sections", "-fdata-sections")
 
 _MOST_SAID = 1 << 24
 """Bytes of what a compiler says; of each name in a version script a linker says that the stand-in has it not."""
@@ -86,6 +86,8 @@ class LinkCommand:
                     raise LinkError(f"{option} depends on its place among the files")
                 if _SHOWN.fullmatch(option):
                     raise LinkError(f"{option} shows what the compiler would link")
+        if reason := why_unmerged(part for word in self.options for part in word.removeprefix("-Wl,").split(",")):
+            raise LinkError(reason)
         if self.output.exists() and not self.output.is_file():
             raise NothingToMerge(f"{self.output} is no file")
         if not self.output.absolute().parent.is_dir():
@@ -155,7 +157,7 @@ def link(
     """
     with scratch_directory() as folder:
         steps = _LinkSteps(wanted, toolchain, language, settings, folder)
-        questions, advised, plain = steps.thin(driver, guard) if driver else steps.whole(policy, guard)
+        questions, advised, plain = steps.thin(driver, guard) if driver else steps.whole(policy, ships, guard)
         sizes = [ships.total(section_sizes(file.read_bytes())) for file in (advised, plain) if file]
         result = LinkResult(questions, sizes[0], sizes[1] if plain else None)
         smaller = advised if plain is None or result.is_advised else plain
@@ -197,24 +199,20 @@ class _LinkSteps:
         error = next((f": {without_folders(line)}" for line in stderr.splitlines() if "error:" in line), "")
         raise LinkError(f"the compiler does not tell how it links{error}")
 
-    def whole(self, policy: Policy | None, guard: bool) -> tuple[int, Path, Path | None]:
+    def whole(self, policy: Policy | None, ships: Ships, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
-        merged, path, plain = (self._folder / name for name in ("merged.bc", "advised.o", "plain.o"))
-        take_merged(self._lld("merged", self._wanted.inputs, MERGING, embedded=True), merged)
-        merged.write_bytes(
-            with_options(merged.read_bytes(), [_relocation_model(self._before + self._after), *_SECTIONS])
-        )
-        settings = self._settings
+        merged, path, settings = self._folder / "merged.bc", self._folder / "advised.o", self._settings
+        options = merging(settings.optimization)
+        take_merged(self._lld("merged", self._wanted.inputs, options, embedded=True), merged)
+        linked = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
+        models = [word for word in self._options if word.startswith("-mcmodel=")]
+        with_link = partial(with_options, options=generation_options(linked, [models]))
+        plain = finish_merged(self._compiler, merged, settings, with_link)
         if policy is None:
-            compile_plain(self._compiler, merged, settings, object_path=path)
-            return 0, self._with_object(path), None
+            return 0, self._with_object(plain), None
         task = get_task(policy.task)
         asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
-        advised = self._with_object(path)
-        if not guard:
-            return asked.num_questions, advised, None
-        compile_plain(self._compiler, merged, settings, object_path=plain)
-        return asked.num_questions, advised, self._with_object(plain)
+        return asked.num_questions, self._with_object(path), self._with_object(plain) if guard else None
 
     def thin(self, driver: Sequence[str], guard: bool) -> tuple[int, Path, Path | None]:
         """The same by ThinLTO."""
@@ -268,15 +266,6 @@ def _apart(options: Sequence[str]) -> tuple[list[str], list[str]]:
         else:
             own += words
     return own, of_linker
-
-
-def _relocation_model(words: Sequence[str]) -> str:
-    """How code is compiled for a link by these words of lld: code for a fixed address is smaller."""
-    names = [word.lstrip("-") for word in words if word.startswith("-")]
-    if not {"shared", "Bshareable", "r", "relocatable"}.isdisjoint(names):
-        return "-fPIC"
-    pie = [name for name in names if re.fullmatch("(no-)?(pie|pic-executable)", name)]
-    return "-fPIE" if pie and not pie[-1].startswith("no-") else "-fno-pic"
 
 
 _MAX_RESPONSES = 256

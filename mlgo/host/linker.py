@@ -12,13 +12,13 @@ each one that exports nothing because its symbols are hidden.
 import errno
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from mlgo.base.scratch import scratch_directory
-from mlgo.base.ships import AS_BUILT, Ships
+from mlgo.base.ships import AS_BUILT, Form, Relocation, Ships
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.command_line import checked, words
 from mlgo.host.process import Child, without_folders
@@ -59,7 +59,7 @@ NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its f
 """Why a link gave nothing."""
 
 _OWN = re.compile(
-    r"--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|--no-eh-frame-hdr"
+    r"--?(?:no-)?pie|--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|--no-eh-frame-hdr"
 )
 """Options of a build's link that change what is linked, and that this linker has, too."""
 
@@ -114,6 +114,82 @@ class LinkedFile:
         return tuple(dict.fromkeys(name for _, names in self.parts for name in names))
 
 
+_PLACES: Mapping[str, Relocation] = {
+    **dict.fromkeys(("shared", "Bshareable", "r", "relocatable"), "shared"),
+    **dict.fromkeys(("pie", "pic-executable", "static-pie"), "pie"),
+    **dict.fromkeys(("no-pie", "no-pic-executable", "nopie"), "fixed"),
+}
+_PLACE, _UNWIND = re.compile(r"-f(no-)?(?:pic|PIC|pie|PIE)"), re.compile(r"-f(no-)?(?:asynchronous-)?unwind-tables")
+_OF_LINK = re.compile(rf"{_PLACE.pattern}|-f(?:no-)?(?:function|data)-sections")
+"""Options of a compile that follow from the link."""
+
+
+def relocation_of(link: Iterable[str], default: Relocation = "fixed") -> Relocation:
+    """Where the code of a link may lie, by the words of the linker, or of a compiler that links.
+
+    ``default`` is for links that say nothing: lld makes programs at a fixed address then, most compilers do not.
+    """
+    names = [word.lstrip("-") for word in link if word.startswith("-")]
+    placed = [_PLACES[name] for name in names if name in _PLACES]
+    if "shared" in placed:
+        return "shared"
+    return placed[-1] if placed else "fixed" if "static" in names else default
+
+
+def ships_of(file: LinkedFile, options: Sequence[Sequence[str]], form: Form = "objects") -> Ships:
+    """What ships, by the flags of a build.
+
+    Args:
+        file: its options are those of the link.
+        options: of each compile. One for a fixed address makes a program that does not say more one, too; all others
+            may lie anywhere, as compilers of today have it.
+        form: ``whole`` has a section for each function, as full link-time optimization has.
+    """
+    fixed = any(_is_last(_PLACE, one, "no-") for one in options)
+    relocation = "shared" if file.kind == "shared" else relocation_of(file.options, "fixed" if fixed else "pie")
+    own = "all" if file.kind == "shared" or file.export_dynamic else "entry"
+    folding = [word.partition("=")[2] or "all" for word in _with_values(file.options) if re.match("--?icf=", word)]
+    return Ships.model_validate(
+        {
+            "form": form,
+            "relocation": relocation,
+            "exports": "listed" if file.version_script and own == "all" else own,
+            "sections": form == "whole" or all("-ffunction-sections" in one for one in options),
+            "folding": folding[-1] if folding else "none",
+            "unwind": not options or not all(_is_last(_UNWIND, one, "no-") for one in options),
+        }
+    )
+
+
+def _is_last(pattern: re.Pattern[str], options: Iterable[str], said: str) -> bool:
+    """Whether the last of some options says so, by the first group of their pattern."""
+    found = [match[1] for match in map(pattern.fullmatch, options) if match]
+    return bool(found) and found[-1] == said
+
+
+def generation_options(ships: Ships, options: Sequence[Sequence[str]]) -> list[str]:
+    """Options of the one compile of several modules: what the link wants, and what all of their own have in common."""
+    common = [one for one in (options[0] if options else ()) if all(one in other for other in options)]
+    own = [one for one in common if not _OF_LINK.fullmatch(one)]
+    return [*own, *ships.model_copy(update={"sections": ships.sections is not False}).code_options]
+
+
+def why_unmerged(link: Iterable[str]) -> str:
+    """Why a link cannot be of one module, by words of the linker; empty where it can."""
+    for word in link:
+        if re.fullmatch(r"-r|-*relocatable", word):
+            return f"{word}: an object is made, whose bitcode would be lost"
+        if re.fullmatch(r"-T(?!text|data|bss).*|-*(?:default-)?script(?:=.*)?|-dT", word):
+            return f"{word}: a linker script places sections by names of files"
+    return ""
+
+
+def differing_options(options: Sequence[Sequence[str]]) -> list[str]:
+    """Options that some modules were compiled with and others were not, in alphabetical order."""
+    every = {option for one in options for option in one}
+    return sorted(option for option in every if not all(option in one for one in options))
+
+
 def link_file(
     linker: Path,
     file: LinkedFile,
@@ -134,7 +210,7 @@ def link_file(
     """
     with scratch_directory() as folder:
         output = folder / "linked"
-        arguments = [*link_arguments(file, objects, folder), *ships.lld_options, *options]
+        arguments = [*link_arguments(file, objects, folder, ships), *options]
         await_linker(Child(link_command(linker, output, arguments)), timeout_s)
         data = output.read_bytes()
     if not section_sizes(data)["text"]:
@@ -168,24 +244,30 @@ def section_sizes(data: bytes) -> dict[str, int]:
     return sizes | {"total": sum(sizes.values())}
 
 
-def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path) -> list[str]:
-    """Options of a build's link that change what is linked, and inputs in order.
+def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path, ships: Ships = AS_BUILT) -> list[str]:
+    """Options of a build's link that change what is linked, and inputs in order; ``ships`` overrules them.
 
-    Of an archive a linker takes what is needed. A version script is written to ``folder``.
+    Of an archive a linker takes what is needed. A version script is written to ``folder``. A shared object stays one.
+
+    Raises:
+        LinkError: only listed names shall be exported, and there is no list.
     """
     options = file.own_options
     if file.kind == "shared":
         options += ["-shared", "--undefined-version"]
+        ships = ships.model_copy(update={"relocation": None})
     else:
         entry = checked("symbol", file.entry, "entry point") if file.entry else "main"
         options += ["-e", entry, *(["--export-dynamic"] if file.export_dynamic else [])]
-    if file.version_script:
+    if ships.exports == "listed" and not file.version_script:
+        raise LinkError(f"exports=listed: the link of {file.name} has no version script")
+    if file.version_script and ships.exports in (None, "listed"):
         (folder / "exports").write_text(file.version_script)
         options += ["--version-script", str(folder / "exports")]
     for kind, names in file.parts:
         members = [str(paths[name]) for name in names]
         options += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
-    return options
+    return [*options, *ships.lld_options]
 
 
 def _with_values(options: Sequence[str]) -> Iterator[str]:

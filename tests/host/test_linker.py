@@ -2,8 +2,19 @@
 
 import pytest
 
+from mlgo.base.ships import Ships
 from mlgo.errors import CompileTimeout, LinkError
-from mlgo.host.linker import await_linker, link_command
+from mlgo.host.linker import (
+    LinkedFile,
+    await_linker,
+    differing_options,
+    generation_options,
+    link_arguments,
+    link_command,
+    relocation_of,
+    ships_of,
+    why_unmerged,
+)
 from mlgo.host.process import Child
 from mlgo.host.session import compile_plain
 from mlgo.host.toolchain import find_linker
@@ -93,3 +104,90 @@ def test_files_of_other_formats_are_refused(compiled):
     path = compiled("int f(void) { return 1; }", target="aarch64-macos-none")
     with pytest.raises(LinkError, match="linked files are measured for ELF targets alone"):
         size([path])
+
+
+@pytest.mark.parametrize(
+    ("words", "default", "relocation"),
+    [
+        ("-o x a.o", "fixed", "fixed"),
+        ("-o x a.o", "pie", "pie"),
+        ("-static", "pie", "fixed"),
+        ("-static -pie --no-dynamic-linker", "fixed", "pie"),  # as clang links -static-pie
+        ("-static-pie", "fixed", "pie"),
+        ("-pie -no-pie", "pie", "fixed"),
+        ("-no-pie --pie", "fixed", "pie"),
+        ("-pie -shared", "fixed", "shared"),
+        ("-Bshareable", "fixed", "shared"),
+        ("-r", "pie", "shared"),
+        ("-z pie -rpath shared", "fixed", "fixed"),  # which are values
+    ],
+)
+def test_the_place_of_code_by_the_words_of_a_link(words, default, relocation):
+    assert relocation_of(words.split(), default) == relocation
+
+
+def linked_file(kind="program", options=(), **more):
+    return LinkedFile("p", "file", kind, (("object", ("a.c", "b.c")),), tuple(options), **more)
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "record"),
+    [
+        (linked_file(), ([], []), "objects,relocation=pie,exports=entry,sections=no,folding=none,unwind=yes"),
+        (
+            linked_file(options=["-static", "--icf", "safe", "--icf=all"]),
+            (["-ffunction-sections"], ["-ffunction-sections", "-fno-asynchronous-unwind-tables"]),
+            "objects,relocation=fixed,exports=entry,sections=yes,folding=all,unwind=yes",
+        ),
+        (  # one source for a fixed address is enough: in a program that may lie anywhere it could not be
+            linked_file(export_dynamic=True),
+            (["-fPIC"], ["-fPIC", "-fno-pie"]),
+            "objects,relocation=fixed,exports=all,sections=no,folding=none,unwind=yes",
+        ),
+        (
+            linked_file("shared", version_script="{ global: f; local: *; };"),
+            (["-fno-asynchronous-unwind-tables"], ["-fno-unwind-tables"]),
+            "objects,relocation=shared,exports=listed,sections=no,folding=none,unwind=no",
+        ),
+    ],
+)
+def test_what_ships_by_the_flags_of_a_build(file, options, record):
+    assert str(ships_of(file, options)) == record
+    assert ships_of(file, options, "whole").sections  # as full link-time optimization has it
+
+
+def test_options_of_the_compile_of_a_merged_module():
+    both = ["-ffunction-sections", "-fPIC", "-mcx16", "-fno-common"], ["-fno-common", "-fno-pic", "-fPIC"]
+    sections = ["-ffunction-sections", "-fdata-sections"]
+    assert generation_options(Ships(relocation="fixed"), both) == ["-fno-common", "-fno-pic", *sections]
+    without = ["-fno-common", "-fPIE", "-fno-function-sections", "-fno-data-sections"]
+    assert generation_options(Ships(relocation="pie", sections=False), both) == without
+    assert generation_options(Ships(relocation="shared"), []) == ["-fPIC", *sections]
+    assert differing_options(both) == ["-ffunction-sections", "-fno-pic", "-mcx16"]
+
+
+@pytest.mark.parametrize(
+    ("file", "record", "before", "behind"),
+    [
+        (linked_file(options=["-pie", "--icf=all", "-lm"]), "", "-pie --icf=all -e main", ""),
+        (linked_file(options=["-pie"]), "relocation=fixed,folding=none", "-pie -e main", "-no-pie --icf=none"),
+        (linked_file(), "relocation=pie,exports=all", "-e main", "-pie --export-dynamic"),
+        (linked_file(export_dynamic=True), "exports=entry", "-e main --export-dynamic", "--no-export-dynamic"),
+        (linked_file(), "relocation=shared", "-e main", "-shared"),
+        (linked_file("shared", version_script="{};"), "exports=all", "-shared --undefined-version", "--export-dynamic"),
+        (linked_file("shared"), "relocation=fixed", "-shared --undefined-version", ""),  # which it stays
+    ],
+)
+def test_words_of_a_link_under_a_record(tmp_path, file, record, before, behind):
+    paths = {name: tmp_path / name for name in file.modules}
+    ships = Ships.of(record) if record else Ships()
+    found = link_arguments(file, paths, tmp_path, ships)
+    assert found == [*before.split(), *map(str, paths.values()), *behind.split()]
+    with pytest.raises(LinkError, match="file has no version script"):
+        link_arguments(linked_file(), paths, tmp_path, Ships(exports="listed"))
+
+
+def test_links_that_cannot_be_of_one_module():
+    for word in ("-r", "--relocatable", "-T", "-Tlayout.ld", "--script=layout.ld", "-dT"):
+        assert why_unmerged(["-o", "x", word]).startswith(f"{word}: ")
+    assert not why_unmerged(["-rpath", "/lib", "-Ttext=0x1000", "-rdynamic", "--version-script=exports"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlgo.base.ships import Ships
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
@@ -57,13 +58,52 @@ def test_a_copy_in_two_groups_is_code_in_one(made, tools, compiled):
     assert section_sizes(link_file(tools.linker, LinkedFile.of_row(program), objects, 60.0))["text"] > 0
 
 
-def test_options_that_all_sources_share_stay(rows, tools, tmp_path):
-    for row, options in zip(rows, (["-fno-common", "-fPIC"], ["-fPIC"], [], []), strict=True):
+def test_the_link_says_how_code_is_compiled_and_options_that_all_sources_share_stay(rows, tools, tmp_path, caplog):
+    for row, options in zip(rows, (["-fno-common", "-fPIC"], ["-fno-common", "-fPIC", "-mcx16"], [], []), strict=True):
         row["bitcode"] = with_options(row["bitcode"], options)
-    merged, _ = whole_programs(rows, [PROGRAM], tools)
+    merged, (program,) = whole_programs(rows, [PROGRAM], tools)
     (tmp_path / "merged.bc").write_bytes(merged[1]["bitcode"])
-    assert merged[1]["module"] == "bin/prog"
-    assert generation_of(tmp_path / "merged.bc").options == ("-fPIC",)
+    assert (merged[1]["module"], program["options"]) == ("bin/prog", ["-pie"])
+    options = ("-fno-common", "-fPIE", "-ffunction-sections", "-fdata-sections")
+    assert generation_of(tmp_path / "merged.bc").options == options
+    assert caplog.messages == ["bin/prog: compiled without -mcx16, which only some of its sources have"]
+
+
+def overruled(tools, text):
+    """The same tools under a record of what ships."""
+    front_end = tools.front_end
+    settings = front_end.settings.model_copy(update={"ships": Ships.of(text)})
+    return replace(tools, front_end=replace(front_end, settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("record", "option", "exported"),
+    [
+        ("relocation=fixed", "-fno-pic", {b"main"}),
+        ("exports=all", "-fPIC", {b"visible", b"hidden", b"_Z4deepILi3EEii", b"_Z4deepILi4EEii"}),
+    ],
+)
+def test_a_record_overrules_the_build(rows, tools, compiled, tmp_path, record, option, exported):
+    program = PROGRAM if record.startswith("relocation") else LIBRARY
+    merged, _ = whole_programs(rows, [program], overruled(tools, record))
+    (row,) = (row for row in merged if not row["skip_reason"])
+    (tmp_path / "merged.bc").write_bytes(row["bitcode"])
+    assert generation_of(tmp_path / "merged.bc").options[0] == option
+    assert global_symbols(compiled([row])[program["program"]].read_bytes())[0] == exported
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "reason"),
+    [
+        ({"options": ["-T", "layout.ld"]}, [], "link: -T: a linker script places sections by names of files"),
+        ({}, ["-fsjlj-exceptions"], "link: only some sources have -fsjlj-exceptions; one module has one kind"),
+    ],
+)
+def test_what_cannot_be_merged_is_a_row_with_a_reason(rows, tools, changes, options, reason):
+    rows[0]["bitcode"] = with_options(rows[0]["bitcode"], options)
+    merged, (program,) = whole_programs(rows, [PROGRAM | changes], tools)
+    assert {row["module"]: row["skip_reason"] for row in merged}["bin/prog"].startswith(reason)
+    assert program["parts"] == []
 
 
 def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, echoed):
