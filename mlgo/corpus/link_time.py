@@ -32,6 +32,7 @@ from mlgo.corpus.build import columns_of, columns_without
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, CorpusError, LinkError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import (
+    MERGED,
     NOTHING_LEFT,
     LinkedFile,
     await_linker,
@@ -119,15 +120,25 @@ def remake_programs(
     return sorted(modules, key=lambda row: str(row["module"])), [program for program, _ in done]
 
 
+_NO_CODE = ("--lto-emit-llvm", "--save-temps=internalize", "--save-temps=opt")
+
+
 def merging(level: str) -> list[str]:
     """Options of a link that writes down the merged module twice: as it is, and simplified.
 
-    Full link-time optimization simplifies each module before it merges them, so that functions are small when calls
-    are judged. The same passes run here on the merged module, and inline no more than what costs less than its last
-    call: the threshold is the bonus of that in ``llvm/include/llvm/Analysis/InlineCost.h``.
+    The passes are those that full link-time optimization runs on each module before it merges them, here on the merged
+    one. They inline no more than what costs less than its last call: the threshold is the bonus of that in
+    ``llvm/include/llvm/Analysis/InlineCost.h``.
     """
-    passes = (f"--lto-newpm-passes=lto-pre-link<{level.removeprefix('-')}>", "-mllvm", "-inline-threshold=-15000")
-    return [*passes, "--lto-emit-llvm", "--save-temps=internalize", "--save-temps=opt"]
+    return [f"--lto-newpm-passes=lto-pre-link<{level[1:]}>", "-mllvm", "-inline-threshold=-15000", *_NO_CODE]
+
+
+def pre_linking(level: str) -> list[str]:
+    """Options of a link that writes down the modules together, inlined as each of them is before a link.
+
+    All that other modules see stays, so that another link, with `merging`, can merge what comes out.
+    """
+    return [f"--lto-newpm-passes=lto-pre-link<{level[1:]}>", "-mllvm", "-enable-lto-internalization=false", *_NO_CODE]
 
 
 _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
@@ -135,48 +146,70 @@ _LEVELS = (("-O0", "-Xclang", "-disable-llvm-passes"), ("-O0",))
 
 
 def merge(file: LinkedFile, paths: Mapping[str, Path], output: Path, tools: "Tools") -> frozenset[str]:
-    """Merge what is bitcode among the modules of a linked file, before any optimization; see `take_merged`.
+    """Merge what is bitcode among the modules of a linked file, see `variants`.
 
     Returns the names of the modules that the link takes: all but members of archives that nothing needs.
     """
+    settings, natives = tools.front_end.settings, [name for name in file.modules if paths[name].suffix != ".bc"]
     with scratch_directory() as folder:
-        settings = tools.front_end.settings
-        options = ["--gc-sections", *merging(settings.optimization), "--trace"]
-        arguments = [*options, *link_arguments(file, paths, folder, settings.ships)]
-        linking = Child(link_command(tools.linker, folder / "linked", arguments), stdout=folder / "trace")
-        await_linker(linking, tools.timeout_s)
-        taken = set((folder / "trace").read_text(errors="surrogateescape").splitlines())
-        take_merged(folder / "linked", output)
+
+        def link(name: str, of: LinkedFile, objects: Mapping[str, Path], options: Sequence[str]) -> Path:
+            arguments = ["--gc-sections", *options, "--trace", *link_arguments(of, objects, folder, settings.ships)]
+            linking = Child(link_command(tools.linker, folder / name, arguments), stdout=folder / f"{name}.trace")
+            await_linker(linking, tools.timeout_s)
+            return folder / name
+
+        merged = link("merged", file, paths, merging(settings.optimization))
+        together = pre_linked(link("together", file, paths, pre_linking(settings.optimization)))
+        rest = replace(file, parts=tuple(("object", (name,)) for name in (MERGED, *natives)))
+        again = link("again", rest, {**paths, MERGED: together}, merging(settings.optimization))
+        taken = set((folder / "merged.trace").read_text(errors="surrogateescape").splitlines())
+        take_merged(merged, again, output)
     return frozenset(name for name in file.modules if str(paths[name]) in taken)
 
 
-def take_merged(linked: Path, output: Path) -> None:
-    """Move what a link with `merging` has written next to its output: the module, and the simplified one beside it."""
+def pre_linked(linked: Path) -> Path:
+    """What a link with `pre_linking` has written next to its output."""
+    return linked.with_name(f"{linked.name}.0.4.opt.bc")
+
+
+def take_merged(merged: Path, again: Path, output: Path) -> None:
+    """Move what links with `merging` have written next to their outputs, of all modules and of what is pre-linked."""
+    written = (merged, "2.internalize"), (merged, "4.opt"), (again, "2.internalize")
     try:
-        linked.with_name(f"{linked.name}.0.2.internalize.bc").replace(output)
-        linked.with_name(f"{linked.name}.0.4.opt.bc").replace(_simplified(output))
+        for (linked, step), variant in zip(written, variants(output), strict=True):
+            linked.with_name(f"{linked.name}.0.{step}.bc").replace(variant)
     except FileNotFoundError:
         raise LinkError(NOTHING_LEFT) from None
 
 
-def _simplified(merged: Path) -> Path:
-    return merged.with_suffix(".simplified.bc")
+def variants(merged: Path) -> list[Path]:
+    """Files of a merged module: before any optimization, simplified, and of modules that were inlined separately."""
+    return [merged, *(merged.with_suffix(f".{name}.bc") for name in ("simplified", "inlined"))]
+
+
+_TOLERANCE = 1.0005
 
 
 def finish_merged(
     toolchain: Toolchain, merged: Path, settings: CompileConfig, with_link: Callable[[bytes], bytes]
 ) -> Path:
-    """Put what belongs to a link around a merged module, or around the simplified one if its object is smaller.
+    """Keep of a merged module the variant that full link-time optimization makes no smaller, with what its link adds.
 
-    Returns the object without advice.
+    It is the first, so the one that asks the most, of which neither total nor code is more than 0.05 % above the least
+    of all. Returns its object without advice.
     """
-    tried = [(one, one.with_suffix(".o")) for one in (merged, _simplified(merged))]
-    for module, compiled in tried:
+    sizes = []
+    for module in variants(merged):
         module.write_bytes(with_link(module.read_bytes()))
-        compile_plain(toolchain, module, settings, object_path=compiled)
-    module, smaller = min(tried, key=lambda one: settings.ships.total(section_sizes(one[1].read_bytes())))
-    module.replace(merged)
-    return smaller
+        compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
+        found = section_sizes(module.with_suffix(".o").read_bytes())
+        sizes.append((settings.ships.total(found), found["text"]))
+    least = [min(some) for some in zip(*sizes, strict=True)]
+    fits = [all(size <= _TOLERANCE * low for size, low in zip(one, least, strict=True)) for one in sizes]
+    chosen = variants(merged)[fits.index(True) if any(fits) else sizes.index(min(sizes))]
+    chosen.replace(merged)
+    return chosen.with_suffix(".o")
 
 
 def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:

@@ -20,7 +20,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Ships
-from mlgo.corpus.link_time import ONE_JOB, finish_merged, merging, take_merged
+from mlgo.corpus.link_time import ONE_JOB, finish_merged, merging, pre_linked, pre_linking, take_merged
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.deploy.link_reports import report_options, without_reports, write_reports
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
@@ -202,8 +202,10 @@ class _LinkSteps:
     def whole(self, policy: Policy | None, ships: Ships, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
         merged, path, settings = self._folder / "merged.bc", self._folder / "advised.o", self._settings
-        options = merging(settings.optimization)
-        take_merged(self._lld("merged", self._wanted.inputs, options, embedded=True), merged)
+        inputs, options = self._wanted.inputs, merging(settings.optimization)
+        together = self._lld("together", inputs, pre_linking(settings.optimization), embedded=True)
+        again = self._with_object(pre_linked(together), options)
+        take_merged(self._lld("merged", inputs, options, embedded=True), again, merged)
         linked = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
         with_link = partial(with_options, options=generation_options(linked, [models]))
@@ -223,10 +225,10 @@ class _LinkSteps:
             raise CompilerExit(f"lld was not advised: {outcome['reason']}")
         return outcome["questions"], advised, self._lld("plain", self._wanted.inputs, ONE_JOB) if guard else None
 
-    def _with_object(self, compiled: Path) -> Path:
-        """Link with an object in place of all bitcode."""
+    def _with_object(self, compiled: Path, options: Sequence[str] = ()) -> Path:
+        """Link with an object, or one module, in place of all bitcode."""
         rest = [file.path for file in self._wanted.files if file.is_archive or not file.has_bitcode]
-        return self._lld(compiled.stem, [compiled, *rest])
+        return self._lld(compiled.stem, [compiled, *rest], options)
 
     def _lld(
         self,
