@@ -25,6 +25,7 @@ import numpy as np
 
 from mlgo.base.artifacts import Row
 from mlgo.base.config import CompileConfig
+from mlgo.base.files import read_input
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Form
 from mlgo.base.threads import in_threads
@@ -201,9 +202,9 @@ def finish_merged(
     """
     sizes = []
     for module in variants(merged):
-        module.write_bytes(with_link(module.read_bytes()))
+        module.write_bytes(with_link(read_input(module)))
         compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
-        found = section_sizes(module.with_suffix(".o").read_bytes())
+        found = section_sizes(read_input(module.with_suffix(".o")))
         sizes.append((settings.ships.total(found), found["text"]))
     least = [min(some) for some in zip(*sizes, strict=True)]
     fits = [all(size <= _TOLERANCE * low for size, low in zip(one, least, strict=True)) for one in sizes]
@@ -367,7 +368,7 @@ def _merged_row(
         return row | columns_without(f"{error.kind}: {error}")
     if differing := [one for one in differing_options(compiled) if one not in options]:
         _log.warning("%s: compiled without %s, which only some of its sources have", name, " ".join(differing))
-    return row | {"bitcode": bitcode.read_bytes()}
+    return row | {"bitcode": read_input(bitcode)}
 
 
 @dataclass(frozen=True)

@@ -298,3 +298,78 @@ def test_arguments_are_sorted_and_values_of_options_are_no_inputs(tmp_path, monk
     found = LinkCommand.read(["-include", "config.h", "-MF", "a.d", "a.o", "-oprogram"])
     assert (found.inputs, found.output) == ((Path("a.o"),), Path("program"))
     assert found.options == ("-include", "config.h", "-MF", "a.d")
+
+
+SAME_LABEL = '__asm__(".text\\nmark:\\n.previous"); int {name}(int x) {{ return x + {value}; }}'
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["-r", "main.o", "library.o", "native.o"], "-r: an object is made, whose bitcode would be lost"),
+        (["-Wl,-T,layout.ld", "main.o", "library.o", "native.o"], "-T: a linker script places sections by names"),
+        pytest.param(["twin.o", "twin2.o", "start.o"], "symbol 'mark' is already defined", marks=pytest.mark.slow),
+    ],
+)
+def test_what_cannot_be_merged_is_linked_as_it_is_with_a_warning(parts, words, reason):
+    parts.write("layout.ld", "SECTIONS { .mine : { *(.mine) } } INSERT AFTER .text;")
+    for name, value in (("twin", 1), ("twin2", 2)):
+        parts.write(f"{name}.c", SAME_LABEL.format(name=name, value=value))
+    parts.write("start.c", "int twin(int), twin2(int); int main(int n, char **a) { return twin(n) + twin2(n) - 5; }")
+    for name in {Path(word).stem for word in words} & {"twin", "twin2", "start"}:
+        assert parts.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
+    run = parts.cc(*words, "-o", "output", options=["--whole"])
+    assert (run.returncode, run.stderr.count("warning")) == (0, 1)
+    assert reason in run.stderr
+    assert (parts.log[-1]["outcome"], (parts.folder / "output").is_file()) == ("failed", True)
+    assert "-r" in words or parts.run("./output").returncode == 0
+
+
+@pytest.mark.slow
+def test_functions_that_are_chosen_at_start_and_symbols_of_assembly_are_merged(build):
+    build.write("main.c", """
+        #include <stdio.h>
+        int chosen(int), assembled(int), twice(int);
+        int main(int n, char **a) { printf("%d %d %d\\n", chosen(n), assembled(n), twice(n)); return 0; }
+        """)  # fmt: skip
+    build.write("other.c", """
+        static int first(int x) { return x + 1; }
+        static int (*resolve(void))(int) { return first; }
+        int chosen(int) __attribute__((ifunc("resolve")));
+        __asm__(".text\\n.globl assembled\\nassembled: leal 7(%rdi), %eax\\nret\\n.previous");
+        int twice(int x) { __asm__("addl %0, %0" : "+r"(x)); return x; }
+        """)  # fmt: skip
+    for name in ("main", "other"):
+        assert build.cc("-Oz", "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
+    run = build.cc("main.o", "other.o", "-o", "program", options=["--whole"])
+    assert (run.returncode, run.stderr, build.log[-1]["outcome"]) == (0, "", "advised")
+    assert build.run("./program").stdout == "2 8 2\n"
+
+
+@pytest.mark.slow
+def test_sources_of_other_places_processors_and_levels_are_linked_as_the_link_says(build):
+    """Where code lies the link decides; the processor stays that of each function; other levels are not merged."""
+    build.write("main.c", "int fast(int), slow(int); int main(int n, char **a) { return fast(n) + slow(n) - 14; }")
+    build.write("fast.c", "int helper(int); int fast(int x) { return __builtin_popcount(x) + helper(x); }")
+    build.write("slow.c", "int slow(int x) { return x * 3; } int helper(int x) { return x * 10; }")
+    flags = {"main": ["-Oz", "-fno-pic"], "fast": ["-Oz", "-fPIC", "-mpopcnt"], "slow": ["-O2"]}
+    for name, own in flags.items():
+        assert build.cc(*own, "-c", f"{name}.c", "-o", f"{name}.o", options=["--whole"]).returncode == 0
+    assert not LinkInput.read(build.folder / "slow.o").has_bitcode
+    run = build.cc("main.o", "fast.o", "slow.o", "-pie", "-o", "program", options=["--whole"])
+    assert (run.returncode, run.stderr, build.log[-1]["outcome"]) == (0, "", "advised")
+    assert build.run("./program").returncode == 0
+    code = build.run("objdump", "-d", "program").stdout
+    assert code.count("popcnt") == 1
+
+
+@pytest.mark.slow
+def test_what_changed_is_compiled_again_and_the_rest_is_not(parts):
+    """One source is one object; a link merges what is there."""
+    assert parts.cc("main.o", "native.o", "library.o", "-o", "program", options=["--whole"]).returncode == 0
+    before = {name: (parts.folder / name).stat().st_mtime_ns for name in ("main.o", "native.o")}
+    parts.write("library.c", LIBRARY.replace("x + y", "x + y + 2"))
+    assert parts.cc("-Oz", "-c", "library.c", "-o", "library.o", options=["--whole"]).returncode == 0
+    assert parts.cc("main.o", "native.o", "library.o", "-o", "program", options=["--whole"]).returncode == 0
+    assert {name: (parts.folder / name).stat().st_mtime_ns for name in before} == before
+    assert parts.run("./program").stdout == "42 102\n"
