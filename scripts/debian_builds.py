@@ -32,13 +32,14 @@ _MLGO = Path(sys.executable).with_name("mlgo")
 _CONFIG = Path(__file__).absolute().parents[1] / "config" / "config.yaml"
 _SOURCE_LISTS = (Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d"))
 _CAPTURED = "captured"
-_PLAIN = "plain"
+_PLAIN, _LTO = "plain", "lto"
 _FORMS: Mapping[str, Sequence[str]] = {
     _PLAIN: ("--plain",),
     "policy": (),
     "whole": ("--whole",),
+    _LTO: ("--plain",),
 }
-"""Builds, by name, with the options of `mlgo cc`."""
+"""Builds, by name, with the options of `mlgo cc`. Full link-time optimization is of the compiler, asked by a flag."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,11 @@ BUILDS = {
     "tinyxml2": DebianBuild("tinyxml2", _CMAKE.format("-DBUILD_TESTING=ON"), "ctest --test-dir build"),
     "pugixml": DebianBuild("pugixml", _CMAKE.format("-DPUGIXML_BUILD_TESTS=ON"), "ctest --test-dir build"),
     "libpng": DebianBuild("libpng1.6", f"sh ./configure && {_CONFIGURED}", f"{_CONFIGURED} check"),
+    "zstd": DebianBuild(
+        "libzstd",
+        f"{_MAKE} -C programs zstd HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0",
+        "for level in 1 9 19; do programs/zstd -q -$level -c lib/zstd.h | programs/zstd -d -c | cmp - lib/zstd.h || exit 1; done",
+    ),
     "lz4": DebianBuild("lz4", f"{_MAKE} lib lz4", f"{_MAKE} -C tests test-lz4-essentials"),
 }
 
@@ -199,6 +205,7 @@ def tools_of(form: str, folder: Path, args: argparse.Namespace) -> dict[str, str
     words += ["--languages", args.languages] if args.languages else []
     cc, cxx = (shlex.join([str(_MLGO), driver, *words, "--"]) for driver in ("cc", "c++"))
     zig, flags = shlex.quote(str(find_linker())), "-Oz -ffunction-sections -fdata-sections"
+    flags += " -flto" if form == _LTO else ""
     wrappers = {name: folder / name for name in ("ar", "ranlib")}
     for name, path in wrappers.items():  # CMake takes an archiver as one file
         path.write_text(f'#!/bin/sh\nexec {zig} {name} "$@"\n')

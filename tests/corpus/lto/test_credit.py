@@ -61,7 +61,7 @@ def test_a_group_keeps_what_other_groups_use(merged, toolchain, task, settings):
     paths, _ = merged(both, max_instructions=1)
     for path in paths.values():
         link = generation_of(path).link  # the last option counts
-        assert (link.kind, link.options, link.entry) == ("program", ("--gc-sections", "--no-gc-sections"), "")
+        assert (link.kind, link.options, link.entry) == ("program", ("--gc-sections", "-pie", "--no-gc-sections"), "")
     # used is called by the other group alone.
     how = shipping(settings, sections=True)
     result = compile_under_advice(toolchain, task, paths["all#1"], ConstantAdvisor(1), how, with_credit=True)
