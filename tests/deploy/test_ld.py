@@ -10,6 +10,7 @@ import pytest
 from mlgo.deploy.embedded import LinkInput
 from mlgo.deploy.linking import LinkCommand
 from mlgo.host.linker import section_sizes
+from tests.conftest import REPOSITORY
 from tests.deploy.conftest import CALLS, MLGO
 
 MAIN = """
@@ -373,3 +374,54 @@ def test_what_changed_is_compiled_again_and_the_rest_is_not(parts):
     assert parts.cc("main.o", "native.o", "library.o", "-o", "program", options=["--whole"]).returncode == 0
     assert {name: (parts.folder / name).stat().st_mtime_ns for name in before} == before
     assert parts.run("./program").stdout == "42 102\n"
+
+
+ASSEMBLY = """
+__asm__(".text\\n.globl assembled\\nassembled: leal 7(%rdi), %eax\\nret\\n.previous");
+int assembled(int), hash_main(void);
+int main(int n, char **a) { __asm__("addl %0, %0" : "+r"(n)); return hash_main() + assembled(n) - 9; }
+"""
+MIXED = 'int json_main(); extern "C" int regex_main(void); int main() { return json_main() + regex_main(); }'
+PROGRAMS = {  # folders of data/ with an option for their sources, a source of our own, and words of the link
+    "fixed": ({"programs/regex": "-fno-pic"}, ("own.c", ""), ["-no-pie"]),
+    "pie": ({"programs/json": "-fPIE"}, ("own.cpp", ""), ["-pie"]),
+    "shared": ({"sample/geometry": "-fPIC"}, ("own.cpp", ""), ["-shared", "-Wl,--version-script=exports"]),
+    "mixed": ({"programs/json": "-Dmain=json_main", "programs/regex": "-Dmain=regex_main"}, ("own.cpp", MIXED), []),
+    "assembly": ({"programs/hash": "-Dmain=hash_main"}, ("own.c", ASSEMBLY), []),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_merged_program_is_no_larger_than_full_lto_makes_it(build, name):
+    folders, (own, text), words = PROGRAMS[name]
+    places = {path: option for one, option in folders.items() for path in (REPOSITORY / "data" / one).glob("*.c*")}
+    sources = dict(sorted(places.items())) | {build.write(own, text): "-Oz"}
+    build.write("exports", "{ global: *hit*; *record*; local: *; };")
+    is_cxx = own.endswith("cpp")
+    compiler, linker = ("c++", "ld++") if is_cxx else ("cc", "ld")
+    expected = "".join((REPOSITORY / "data" / one / "expected.txt").read_text() for one in folders if "programs" in one)
+    for form, flags in (("--whole", []), ("--plain", ["-flto"])):
+        objects = [f"{number}{form}.o" for number in range(len(sources))]
+        for (source, option), output in zip(sources.items(), objects, strict=True):
+            tool = "cc" if source.suffix == ".c" else "c++"
+            compiling = build.cc("-Oz", *flags, option, "-c", source, "-o", output, options=[form], tool=tool)
+            assert (compiling.returncode, compiling.stderr) == (0, "")
+        for folding in ("none", "all"):
+            link = [*objects, *words, "-Wl,--gc-sections", f"-Wl,--icf={folding}", "-o", f"{folding}{form}"]
+            if form == "--whole":  # the heuristic, as the language is left to the compiler
+                run = build.cc(*link, tool=linker, languages="c" if is_cxx else "c++")
+                assert build.log[-1]["reason"] == "its language is left to the compiler"
+            else:
+                run = build.cc(*link, options=["--plain"], tool=compiler)
+            assert (run.returncode, run.stderr) == (0, "")
+            assert "-shared" in words or build.run(f"./{folding}{form}").stdout == expected
+    for folding in ("none", "all"):
+        merged, full = (
+            section_sizes((build.folder / f"{folding}{form}").read_bytes()) for form in ("--whole", "--plain")
+        )
+        assert merged["total"] <= 1.001 * full["total"], folding
+        assert merged["text"] <= 1.001 * full["text"], folding
+    whole = [f"{number}--whole.o" for number in range(len(sources))]
+    assert build.cc(*whole, *words, "-o", "advised", options=["--no-guard"], tool=linker).returncode == 0
+    assert build.log[-1]["questions"] > 0
