@@ -33,6 +33,12 @@ from mlgo.report.pages import Table, count_column, text_column
 
 _HERE = Path(__file__).parent
 _MLGO = Path(sys.executable).with_name("mlgo")
+_PAGE = """\
+# Wheels that were tried
+
+By `python scripts/try_wheels.py --output DIR NAME==VERSION ...`: captured, and merged as preset `merged` has them.
+Instructions are before optimization, seconds are of processors.
+"""
 _INSTALLED = "tmp/pip-build-env-*/*/lib/python*/site-packages/*.dist-info"
 
 
@@ -53,7 +59,7 @@ def main() -> None:
             write_json(result, row)
             print(f"{spec}: {row.get('failed') or 'done'}", file=sys.stderr, flush=True)
     rows = [json.loads(path.read_text()) for path in sorted((output / "results").glob("*.json"))]
-    print(_table(rows).markdown())
+    print(f"{_PAGE}\n{_table(rows).markdown()}")
 
 
 def attempt(name: str, spec: str, output: Path, args: argparse.Namespace) -> dict[str, Any]:
@@ -130,7 +136,8 @@ def _timed(command: Sequence[str], out: Path, log: Path, timeout: int) -> tuple[
         status = subprocess.run(words, stdout=stdout, stderr=stderr, stdin=subprocess.DEVNULL, check=False).returncode
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    said = f"no end within {timeout} s" if status == 124 else (lines or ["nothing was printed"])[-1][:200]
+    said = f"no end within {timeout} s" if status == 124 else (lines or ["nothing was printed"])[-1]
+    said = re.sub(r"^error: |source cannot be built as a wheel: |; all it said is in .*", "", said)[:200]
     return round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), said if status else ""
 
 
