@@ -24,7 +24,7 @@ PYTEST := $(RUN) pytest -n auto --dist loadfile
 LOOKS = $(wildcard data/sealed/evaluation/*/objects)
 
 .DEFAULT_GOAL := main
-.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check docs format tiny truth readme headroom programs scoreboard generalisation sweep dist policies release-check sealed sealed-corpus dry-run clean help
+.PHONY: main setup test test-pipeline test-slow fuzz fuzz-driver check docs format tiny truth readme headroom programs scoreboard generalisation sweep composition dist policies release-check sealed sealed-corpus dry-run clean help
 
 main: setup  ## set up everything, run the main job, print what it found; PRESET=merged: on programs as they ship
 	@$(if $(PRESET),sed -n 's/^# \(It costs .*\)/\1/p' config/presets/$(PRESET).yaml)
@@ -123,6 +123,10 @@ policies: setup  ## build the package mlgo-policies in dist/, from data/released
 
 release-check: dist  ## install the wheel on every Python that is here, drive each clang with it, print what works with what; PYTHONS="FILE ..."
 	$(RUN) PYTHONS="$(PYTHONS)" python scripts/release_check.py
+
+composition: setup  ## what forms of a build save before any policy, and what a policy adds to each, on wheels to validate on; POLICY=marginal-s0
+	$(SNAKEMAKE) --configfile config/presets/merged.yaml --config 'compile={objective: text_bytes, ships: {form: objects}}' 'corpus={max_modules_per_project: 1000000}' -- data/composition/$(or $(POLICY),marginal-s0).txt
+	@cat data/composition/$(or $(POLICY),marginal-s0).txt
 
 sealed: export MLGO_REASON = $(REASON)
 sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [SHIPS="objects whole,folding=all"]; the log keeps the reason

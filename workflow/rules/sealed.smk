@@ -6,7 +6,7 @@ if "SEALED_NAMES" not in globals():
 
 
 wildcard_constraints:
-    form="objects|whole|thin",
+    ships=r"[\w=,-]+",
 
 
 rule sealed:

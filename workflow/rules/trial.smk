@@ -32,3 +32,52 @@ rule try_policy:
     shell:
         "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} "
         "--project {input.project[0]:q} --workers {threads} --output {wildcards.tried:q}/evaluation/{wildcards.policy}"
+
+
+# What the forms of a build save before any policy, and what a policy adds to each: judged projects, as they ship.
+WAYS_TO_SHIP = [
+    "objects",
+    "objects,sections=yes",
+    "objects,sections=yes,folding=all",
+    "thin",
+    "whole",
+    "whole,folding=all",
+]
+
+
+def shown_policy(wildcards):
+    """A policy of this working copy, else a released one."""
+    own = f"data/policies/{wildcards.policy}"
+    return own if Path(own).exists() else f"data/released/{wildcards.policy}"
+
+
+rule composition:
+    input:
+        code=[source("mlgo/cli/evaluate.py"), *code("mlgo/cli/evaluate.py")],
+        templates=TEMPLATES,
+        projects=expand(
+            "data/trial/corpus/projects/{project}.parquet",
+            project=config["corpus"]["splits"]["validation"],
+        ),
+        programs=expand(
+            "data/trial/corpus/programs/{project}.parquet",
+            project=config["corpus"]["splits"]["validation"],
+        ),
+    output:
+        "data/composition/{policy}.txt",
+    log:
+        "data/work/logs/composition/{policy}.log",
+    threads: MANY_CORES
+    resources:
+        mem_mb=memory(1000, 300),
+        runtime=minutes(600),
+        disk_mb=4000,
+    params:
+        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
+        policy=shown_policy,
+        sha256=lambda wildcards: sha256_of(f"{shown_policy(wildcards)}/weights.npy"),
+        ships=[word for one in WAYS_TO_SHIP for word in ("--ships", one)],
+    shell:
+        "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} --languages c,c++ "
+        "--project {input.projects:q} --workers {threads} {params.ships:q} "
+        "--output data/composition/{wildcards.policy} > {output:q}"
