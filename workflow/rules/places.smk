@@ -208,6 +208,12 @@ def tried_tables(wildcards):
     ]
 
 
+def shown_policy(wildcards):
+    """A policy of this working copy, else a released one."""
+    own = f"data/policies/{wildcards.policy}"
+    return own if Path(own).exists() else f"data/released/{wildcards.policy}"
+
+
 def looks(wildcards):
     """Pages of a look at a policy, one for each record of what ships."""
     if not SEALED_NAMES:

@@ -45,12 +45,6 @@ WAYS_TO_SHIP = [
 ]
 
 
-def shown_policy(wildcards):
-    """A policy of this working copy, else a released one."""
-    own = f"data/policies/{wildcards.policy}"
-    return own if Path(own).exists() else f"data/released/{wildcards.policy}"
-
-
 rule composition:
     input:
         code=[source("mlgo/cli/evaluate.py"), *code("mlgo/cli/evaluate.py")],
