@@ -238,7 +238,7 @@ def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> Evaluati
     ships, files = run.linking.ships, dict(run.bitcode)
     if ships.level:
         files |= _at_level(run, front_end, ships.level, folder / "level")
-    if options := ships.code_options:
+    if (options := ships.code_options) and ships.form != "whole":  # whose merge has given them
         for number, (key, path) in enumerate(files.items()):
             own = generation_of(path)
             files[key] = folder / f"{number:06d}.bc"
