@@ -125,7 +125,7 @@ release-check: dist  ## install the wheel on every Python that is here, drive ea
 	$(RUN) PYTHONS="$(PYTHONS)" python scripts/release_check.py
 
 composition: setup  ## what forms of a build save before any policy, and what a policy adds to each, on wheels to validate on; POLICY=marginal-s0
-	$(SNAKEMAKE) --configfile config/presets/merged.yaml --config 'compile={objective: text_bytes, ships: {form: objects}}' 'corpus={max_modules_per_project: 1000000}' -- data/composition/$(or $(POLICY),marginal-s0).txt
+	$(SNAKEMAKE) --configfile config/presets/merged.yaml --config 'compile={objective: text_bytes, ships: {form: objects}}' -- data/composition/$(or $(POLICY),marginal-s0).txt
 	@cat data/composition/$(or $(POLICY),marginal-s0).txt
 
 sealed: export MLGO_REASON = $(REASON)
