@@ -74,7 +74,8 @@ def add_parser(commands: Any) -> None:
         type=Ships.of,
         metavar="RECORD",
         help="what ships, where it is not as the build says: form (objects, thin, whole), level, relocation, exports, "
-        "sections, folding, unwind, as in whole,folding=all,unwind=no; several make a table (default: objects)",
+        "sections, folding, unwind, as in whole,folding=all,unwind=no; several make a table, with "
+        "other levels beside the first alone (default: objects)",
     )
     parser.add_argument(
         "--no-references",
@@ -125,7 +126,10 @@ def run(args: argparse.Namespace) -> None:
         folders = [place.with_name("-".join(filter(None, (place.name, str(one))))) for one in records]
     for folder in folders:
         check_output(folder, ("results.parquet", "shipped.parquet", "search.parquet", "report.html", "parts"))
-    found = [_evaluate(args, values, name, targets, one, folder) for one, folder in zip(records, folders, strict=True)]
+    found = []
+    for number, (one, folder) in enumerate(zip(records, folders, strict=True)):
+        with_levels = args.references and number == 0  # a level is a record, too, where another way to ship wants it
+        found.append(_evaluate(args, values, name, targets, one, folder, with_levels))
     if len(found) == 1:
         say(args, *found[0][:2])
     else:
@@ -145,6 +149,7 @@ def _evaluate(
     targets: Sequence[EvaluationTarget],
     ships: Ships,
     output: Path,
+    with_levels: bool,
 ) -> tuple[dict[str, Any], str, pa.Table]:
     """Evaluate in one way to ship; what was found as JSON and as text, and ``artifacts.SHIPPED_SIZES``."""
     is_thin, parts = ships.form == "thin", joined(output, "parts")
@@ -165,7 +170,7 @@ def _evaluate(
     policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
     toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
     linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
-    with_references = args.references and not is_thin
+    with_levels = with_levels and not is_thin
     front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
     sources = {one.project: one for one in targets}
     if ships.form == "whole":
@@ -180,7 +185,7 @@ def _evaluate(
         linker_sha256=file_sha256(linking.linker),
         ships=ships.given,
         **({"languages": list(asked)} if asked != all_asked else {}),
-        references=with_references,
+        references=with_levels,
     )
     flips, seed = values.value("headroom.flips_per_round"), values.value("seed")
     if args.search:
@@ -205,8 +210,8 @@ def _evaluate(
                     how_far = args.search, flips, seed, toolchain.quirks
                     search = measure_search(project, policy, project.objects(str(name)), *how_far)
                     found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
-                others = measure_references(project, front_end, policy.task) if with_references else []
-                if with_references and ships.form == "whole":
+                others = measure_references(project, front_end, policy.task) if with_levels else []
+                if args.references and ships.form == "whole":
                     source, optimized = (
                         sources[target.project],
                         replace(linking, ships=Ships(sections=True).over(ships)),

@@ -62,6 +62,14 @@ def measured_programs(shipped: pa.Table, policies: Sequence[Contender]) -> Score
     return score_matrix(rows, _KEY, dict.fromkeys(FIGURES, 0.0), ATTRIBUTES)
 
 
+def as_folded(shipped: pa.Table) -> pa.Table:
+    """The same linked files, of which only those with identical functions folded ship."""
+    folded = shipped.filter(pc.field("folded"))
+    place = shipped.column_names.index("folded")
+    plain = folded.set_column(place, shipped.schema.field(place), pa.repeat(False, folded.num_rows))
+    return pa.concat_tables([plain, folded])
+
+
 def contenders_of(shipped: pa.Table) -> list[Contender]:
     """Contenders under which linked files were measured, in table order."""
     return [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]

@@ -147,7 +147,8 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
 
     Args:
         shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships. The first is what others are
-            compared with. Other levels and full LTO, where they were measured, are ways of their own.
+            compared with. Other levels and full LTO, where they were measured, are ways of their own; so is each way
+            with identical functions folded, unless its record says how they are folded.
     """
     ways = [way for record, table in shipped.items() for way in _ways(record, table, policy, bootstrap)]
     ways = [way for way in ways if way.num_programs]
@@ -179,17 +180,21 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
 def _ways(record: str, shipped: pa.Table, policy: str, bootstrap: Bootstrap) -> Iterator[_WayToShip]:
     own = Contender.named(policy)
     others = [one for one in programs.ship_references(shipped) if one.name in _WAYS]
-    measured = programs.measured_programs(shipped, [own, *others])
-    together = compare(programs.complete_programs(measured), by_language, bootstrap, together=False)
-    for row in [*together, *programs.program_rows(measured)]:
-        figures = {one: row.by(one) for one in _OF_RECORDS}
-        number = figures["total"].num_compared
-        if row.contender == own:
-            gains = {one: figure.total for one, figure in figures.items()}
-            yield _WayToShip(row.scope, record, number, {one: int(f.baseline_sum) for one, f in figures.items()}, gains)
-        else:
-            sizes = {one: int(figure.policy_sum) for one, figure in figures.items()}
-            yield _WayToShip(row.scope, f"{record}, {row.name}", number, sizes, {})
+    ways = {record: programs.measured_programs(shipped, [own, *others])}
+    if "folding=" not in record:
+        ways[f"{record}, folded"] = programs.measured_programs(programs.as_folded(shipped), [own, *others])
+    for label, measured in ways.items():
+        together = compare(programs.complete_programs(measured), by_language, bootstrap, together=False)
+        for row in [*together, *programs.program_rows(measured)]:
+            figures = {one: row.by(one) for one in _OF_RECORDS}
+            number = figures["total"].num_compared
+            if row.contender == own:
+                gains = {one: figure.total for one, figure in figures.items()}
+                sizes = {one: int(figure.baseline_sum) for one, figure in figures.items()}
+                yield _WayToShip(row.scope, label, number, sizes, gains)
+            else:
+                sizes = {one: int(figure.policy_sum) for one, figure in figures.items()}
+                yield _WayToShip(row.scope, label.replace(record, f"{record}, {row.name}", 1), number, sizes, {})
 
 
 def _programs(one: Comparison, style: Style) -> str:

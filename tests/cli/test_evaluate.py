@@ -275,6 +275,7 @@ def test_several_ways_to_ship_are_one_table(captured, policies, mlgo, tmp_path):
         assert read_provenance(tmp_path / one / "shipped.parquet")["ships"] == Ships.of(one).given
         names = {row["contender"] for row in found[one]["shipped"]}
         assert ("full LTO" in names) == one.startswith("whole")
+        assert ("never" in names) == ("-O2" in names) == (one == records[0])
         for row in found[one]["shipped"]:
             unwind = 0 if "unwind=no" in one else row["unwind"]
             assert row["total"] == row["text"] + row["read_only"] + unwind

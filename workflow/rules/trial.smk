@@ -38,10 +38,8 @@ rule try_policy:
 WAYS_TO_SHIP = [
     "objects",
     "objects,sections=yes",
-    "objects,sections=yes,folding=all",
-    "thin",
-    "whole",
-    "whole,folding=all",
+    "thin,sections=yes",
+    "whole,sections=yes",
 ]
 
 
