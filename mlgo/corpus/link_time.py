@@ -356,7 +356,11 @@ def _merged_row(
     own, front_end = [generation_of(sources.paths[member]) for member in members], tools.front_end
     profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
     compiled = [one.options for one in own]
-    options = generation_options(front_end.settings.ships.over(ships_of(link, compiled, "whole")), compiled)
+    try:
+        ships = front_end.settings.ships.over(ships_of(link, compiled, "whole"))
+    except ConfigError as error:
+        raise LinkError(str(error)) from None
+    options = generation_options(ships, compiled)
     with_link = partial(with_options, options=options, profile=profile, link=link)
     try:
         _check_left(bitcode, tools)

@@ -106,6 +106,13 @@ def test_what_cannot_be_merged_is_a_row_with_a_reason(rows, tools, changes, opti
     assert program["parts"] == []
 
 
+def test_a_file_that_a_record_contradicts_is_a_row_with_a_reason(rows, tools):
+    merged, _ = whole_programs(rows, [PROGRAM, LIBRARY], overruled(tools, "exports=entry"))
+    reasons = {row["module"]: row["skip_reason"] for row in merged}
+    assert reasons["bin/prog"] == ""
+    assert "exports=entry contradicts relocation=shared" in reasons[LIBRARY["program"]]
+
+
 def test_a_merged_module_asks_and_an_echo_gives_the_plain_object(rows, tools, echoed):
     merged, _ = whole_programs(rows, [PROGRAM], tools)
     (data,) = (row["bitcode"] for row in merged if row["module"] == "bin/prog")
