@@ -23,6 +23,7 @@ from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.cc import add_languages
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
 from mlgo.compare.inference import Bootstrap
+from mlgo.compare.programs import ship_failures
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
@@ -44,6 +45,7 @@ from mlgo.evaluate.shipped import (
 from mlgo.evaluate.targets import EvaluationTarget, corpus_projects, evaluate_targets, merged_programs, one_project
 from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_linker, find_toolchain
 from mlgo.policy.stored import languages_by_default, languages_of, load_stored, model_file
@@ -133,13 +135,28 @@ def run(args: argparse.Namespace) -> None:
     if len(found) == 1:
         say(args, *found[0][:2])
     else:
-        from mlgo.report.ships import compare_records  # here, since pages load jinja2
+        _say_together(args, values, name, {str(one) or "as built": of for one, of in zip(records, found, strict=True)})
 
-        shipped = {str(one) or "as built": table for one, (_, _, table) in zip(records, found, strict=True)}
-        table = compare_records(shipped, str(name), Bootstrap.of(values))
-        pages = "\n".join(f"page: {record['page']}" for record, _, _ in found)
-        by_record = {str(one): record for one, (record, _, _) in zip(records, found, strict=True)}
-        say(args, {"records": by_record, "table": table.csv()}, f"{table.aligned()}\n{pages}")
+
+def _say_together(
+    args: argparse.Namespace,
+    values: Settings,
+    name: PolicyName,
+    found: Mapping[str, tuple[dict[str, Any], str, pa.Table]],
+) -> None:
+    from mlgo.report.ships import compare_records  # here, since pages load jinja2
+
+    shipped = {one: rows for one, (_, _, rows) in found.items()}
+    table = compare_records(shipped, str(name), Bootstrap.of(values))
+    reasons = {
+        f"{row['project']}/{row['program']} as {one}": without_folders(row["message"])
+        for one, rows in shipped.items()
+        for row in reversed(ship_failures(rows))
+    }
+    lines = [f"{what}: not measured, {reason}" for what, reason in reasons.items()]
+    pages = [f"page: {record['page']}" for record, _, _ in found.values()]
+    by_record = {one: record for one, (record, _, _) in found.items()}
+    say(args, {"records": by_record, "table": table.csv()}, "\n".join([table.aligned(), *lines, *pages]))
 
 
 def _evaluate(

@@ -70,6 +70,19 @@ def as_folded(shipped: pa.Table) -> pa.Table:
     return pa.concat_tables([plain, folded])
 
 
+def measured_everywhere(shipped: Sequence[pa.Table], contenders: Sequence[str]) -> frozenset[str]:
+    """Names of the linked files that are in all tables, and were measured there under these contenders."""
+    wanted = [table.filter(pc.field("contender").isin(contenders)) for table in shipped]
+    names = [frozenset(item_keys(table, _KEY).to_pylist()) for table in wanted]
+    failed = [item_keys(table.filter(pc.field("failure") != ""), _KEY).to_pylist() for table in wanted]
+    return frozenset.intersection(*names).difference(*failed)
+
+
+def only_programs(shipped: pa.Table, names: frozenset[str]) -> pa.Table:
+    """Rows of linked files with these names, see `measured_everywhere`."""
+    return shipped.filter(pc.is_in(item_keys(shipped, _KEY), pa.array(sorted(names), pa.string())))
+
+
 def contenders_of(shipped: pa.Table) -> list[Contender]:
     """Contenders under which linked files were measured, in table order."""
     return [Contender.named(name) for name in dict.fromkeys(shipped["contender"].to_pylist())]

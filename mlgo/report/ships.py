@@ -149,13 +149,18 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
         shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships. The first is what others are
             compared with. Other levels and full LTO, where they were measured, are ways of their own; so is each way
             with identical functions folded, unless its record says how they are folded.
+
+    Returns:
+        Totals over the programs that were measured in all ways, of all and by language, then each program.
     """
-    ways = [way for record, table in shipped.items() for way in _ways(record, table, policy, bootstrap)]
+    own = Contender.named(policy)
+    together = programs.measured_everywhere(list(shipped.values()), [programs.HEURISTIC, policy, *_WAYS])
+    ways = [way for record, table in shipped.items() for way in _ways(record, table, own, bootstrap, together)]
     ways = [way for way in ways if way.num_programs]
     first = {way.scope: way for way in reversed(ways)}
-    number = first[ALL].num_programs
     parts = [one for one in (ALL, *LANGUAGE_TITLES) if one in first]
-    shown = [one for one in parts if number > 1 and (one == ALL or first[one].num_programs < number)]
+    several = len(first) - len(parts) > 1
+    shown = [one for one in parts if several and (one == ALL or first[one].num_programs < first[ALL].num_programs)]
     shown += [one for one in first if one not in parts]
 
     def saves(figure: str) -> Callable[[_WayToShip], float | None]:
@@ -177,24 +182,25 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
     )
 
 
-def _ways(record: str, shipped: pa.Table, policy: str, bootstrap: Bootstrap) -> Iterator[_WayToShip]:
-    own = Contender.named(policy)
+def _ways(
+    record: str, shipped: pa.Table, own: Contender, bootstrap: Bootstrap, together: frozenset[str]
+) -> Iterator[_WayToShip]:
     others = [one for one in programs.ship_references(shipped) if one.name in _WAYS]
-    ways = {record: programs.measured_programs(shipped, [own, *others])}
-    if "folding=" not in record:
-        ways[f"{record}, folded"] = programs.measured_programs(programs.as_folded(shipped), [own, *others])
-    for label, measured in ways.items():
-        together = compare(programs.complete_programs(measured), by_language, bootstrap, together=False)
-        for row in [*together, *programs.program_rows(measured)]:
+    tables = {"": shipped} if "folding=" in record else {"": shipped, ", folded": programs.as_folded(shipped)}
+    for folded, table in tables.items():
+        measured = programs.measured_programs(table, [own, *others])
+        totals = programs.measured_programs(programs.only_programs(table, together), [own, *others])
+        rows = compare(totals, by_language, bootstrap, together=False)
+        for row in [*rows, *programs.program_rows(measured)]:
             figures = {one: row.by(one) for one in _OF_RECORDS}
             number = figures["total"].num_compared
             if row.contender == own:
                 gains = {one: figure.total for one, figure in figures.items()}
                 sizes = {one: int(figure.baseline_sum) for one, figure in figures.items()}
-                yield _WayToShip(row.scope, label, number, sizes, gains)
+                yield _WayToShip(row.scope, record + folded, number, sizes, gains)
             else:
                 sizes = {one: int(figure.policy_sum) for one, figure in figures.items()}
-                yield _WayToShip(row.scope, label.replace(record, f"{record}, {row.name}", 1), number, sizes, {})
+                yield _WayToShip(row.scope, f"{record}, {row.name}{folded}", number, sizes, {})
 
 
 def _programs(one: Comparison, style: Style) -> str:
