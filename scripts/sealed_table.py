@@ -1,4 +1,4 @@
-"""Print docs/results/sealed-projects.md: the projects of the sealed test set, and how much of each was seen in training.
+"""Print docs/results/sealed-projects.md: the projects of the sealed test set, how much of each was seen in training.
 
 Example:
     python scripts/sealed_table.py --corpus data/sealed/corpus --against data/corpus/projects/*.parquet

@@ -120,6 +120,7 @@ _PLACES: Mapping[str, Relocation] = {
     **dict.fromkeys(("no-pie", "no-pic-executable", "nopie"), "fixed"),
 }
 _PLACE, _UNWIND = re.compile(r"-f(no-)?(?:pic|PIC|pie|PIE)"), re.compile(r"-f(no-)?(?:asynchronous-)?unwind-tables")
+_SECTIONS = re.compile(r"-f(no-)?function-sections")
 _OF_LINK = re.compile(rf"{_PLACE.pattern}|-f(?:no-)?(?:function|data)-sections")
 """Options of a compile that follow from the link."""
 
@@ -154,14 +155,14 @@ def ships_of(file: LinkedFile, options: Sequence[Sequence[str]], form: Form = "o
             "form": form,
             "relocation": relocation,
             "exports": "listed" if file.version_script and own == "all" else own,
-            "sections": form == "whole" or all("-ffunction-sections" in one for one in options),
+            "sections": form == "whole" or all(_is_last(_SECTIONS, one, None) for one in options),
             "folding": folding[-1] if folding else "none",
             "unwind": not options or not all(_is_last(_UNWIND, one, "no-") for one in options),
         }
     )
 
 
-def _is_last(pattern: re.Pattern[str], options: Iterable[str], said: str) -> bool:
+def _is_last(pattern: re.Pattern[str], options: Iterable[str], said: str | None) -> bool:
     """Whether the last of some options says so, by the first group of their pattern."""
     found = [match[1] for match in map(pattern.fullmatch, options) if match]
     return bool(found) and found[-1] == said

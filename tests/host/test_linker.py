@@ -136,7 +136,10 @@ def linked_file(kind="program", options=(), **more):
         (linked_file(), ([], []), "objects,relocation=pie,exports=entry,sections=no,folding=none,unwind=yes"),
         (
             linked_file(options=["-static", "--icf", "safe", "--icf=all"]),
-            (["-ffunction-sections"], ["-ffunction-sections", "-fno-asynchronous-unwind-tables"]),
+            (
+                ["-fno-function-sections", "-ffunction-sections"],
+                ["-ffunction-sections", "-fno-asynchronous-unwind-tables"],
+            ),
             "objects,relocation=fixed,exports=entry,sections=yes,folding=all,unwind=yes",
         ),
         (  # one source for a fixed address is enough: in a program that may lie anywhere it could not be
@@ -146,7 +149,10 @@ def linked_file(kind="program", options=(), **more):
         ),
         (
             linked_file("shared", version_script="{ global: f; local: *; };"),
-            (["-fno-asynchronous-unwind-tables"], ["-fno-unwind-tables"]),
+            (
+                ["-fno-asynchronous-unwind-tables"],
+                ["-fno-unwind-tables", "-ffunction-sections", "-fno-function-sections"],
+            ),
             "objects,relocation=shared,exports=listed,sections=no,folding=none,unwind=no",
         ),
     ],
