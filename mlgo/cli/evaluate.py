@@ -28,13 +28,14 @@ from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.deploy.drivers import policy_folder
-from mlgo.errors import CompileError, ConfigError, MlgoError
+from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.headroom import measure_search
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import (
     FULL_LTO,
+    UNMERGED,
     EvaluationRun,
     Linking,
     in_record,
@@ -193,6 +194,9 @@ def _evaluate(
     if ships.form == "whole":
         tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
+        if not any(one.modules for one in targets):
+            reasons = [program.row[UNMERGED] for one in targets for program in one.programs]
+            raise CorpusError(f"nothing can be merged; {(reasons or ['there is no linked file'])[0]}")
     origin = artifacts.provenance(
         task=policy.task,
         **toolchain.provenance,

@@ -95,7 +95,7 @@ def sources_of(rows: Sequence[Row]) -> Iterator[Sources]:
 def remake_programs(
     rows: Sequence[Row], programs: Sequence[Row], tools: Tools, make: Callable[[LinkedFile], list[Row]]
 ) -> tuple[list[Row], list[Row]]:
-    """Both tables, with the modules of each linked file made anew.
+    """Both tables, with the modules of each linked file made anew; a file of which one cannot be made has no parts.
 
     Of the old modules those remain, without code, that were none before or that no linked file holds.
     """
@@ -107,7 +107,7 @@ def remake_programs(
         except CompileError as error:
             empty = {"project": file.project, "module": file.name, "language": "c", "licence": ""}
             made = [empty | columns_without(f"{error.kind}: {error}")]
-        names = [row["module"] for row in made if not row["skip_reason"]]
+        names = [] if any(row["skip_reason"] for row in made) else [row["module"] for row in made]
         return program | {"parts": [{"kind": "object", "modules": [name]} for name in names]}, made
 
     done = list(in_threads(one, programs, tools.num_threads))

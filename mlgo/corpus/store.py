@@ -126,10 +126,9 @@ def _program(row: RowView, split: str, modules: Mapping[str, Module]) -> Program
     return Program(row, split, tuple(modules[f"{row['project']}/{name}"] for name in names))
 
 
-def project_programs(rows: Iterable[RowView], modules: Iterable[Module]) -> list[Program]:
-    """Linked files of one project, of the split of its modules."""
+def project_programs(rows: Iterable[RowView], modules: Iterable[Module], split: str) -> list[Program]:
+    """Linked files of one project."""
     by_key = {module.key: module for module in modules}
-    split = next(iter(by_key.values())).split
     return [_program(row, split, by_key) for row in rows]
 
 

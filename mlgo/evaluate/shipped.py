@@ -11,7 +11,7 @@ from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.options import module_at_level
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
-from mlgo.errors import CompileError
+from mlgo.errors import CompileError, LinkError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
@@ -28,6 +28,9 @@ FULL_LTO = "full LTO"
 
 NEVER = "never"
 """Nothing is inlined that the compiler asks about."""
+
+UNMERGED = "unmerged"
+"""Why a program could not be made one module, in its row."""
 
 Sizes = tuple[Mapping[str, int], list[Row] | None]
 """Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
@@ -127,7 +130,9 @@ def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:
 
 
 def objects_of(program: Program, objects: Mapping[str, Path]) -> dict[str, Path]:
-    """Objects of a program by the names of its modules; `CompileError` where some are missing."""
+    """Objects of a program by the names of its modules; `CompileError` where some are missing, or were not made."""
+    if UNMERGED in program.row:
+        raise LinkError(program.row[UNMERGED])
     own = {module.name: objects[module.key] for module in program.modules}
     if missing := [name for name, path in own.items() if not path.exists()]:
         raise CompileError(f"{len(missing)} of {len(own)} modules did not compile; the first is {missing[0]}")

@@ -14,7 +14,7 @@ from mlgo.corpus import store
 from mlgo.corpus.link_time import Tools, whole_programs
 from mlgo.errors import ArtifactError, CorpusError
 from mlgo.evaluate.evaluation import Evaluation
-from mlgo.evaluate.shipped import other_modules
+from mlgo.evaluate.shipped import UNMERGED, other_modules
 
 _TABLES = {"results": artifacts.RESULTS, "shipped": artifacts.SHIPPED_SIZES, "search": artifacts.SEARCH_COURSE}
 """What is kept of a finished project, by part of the file name, in the order of `Evaluation`."""
@@ -61,12 +61,14 @@ def one_project(path: Path, bitcode_dir: Path) -> EvaluationTarget:
         folder = path.parent if path.name == store.CAPTURED_NAME else path
         table, programs = folder / store.CAPTURED_NAME, folder / store.PROGRAMS_NAME
     modules, files = store.unpack_project(table, bitcode_dir)
-    linked = store.project_programs(artifacts.read_table(programs, artifacts.PROGRAMS_OF_PROJECT).to_pylist(), modules)
+    linked = store.project_programs(
+        artifacts.read_table(programs, artifacts.PROGRAMS_OF_PROJECT).to_pylist(), modules, "test"
+    )
     return EvaluationTarget(modules[0].project, table, modules, linked, lambda: files)
 
 
 def merged_programs(target: EvaluationTarget, tools: Tools, bitcode_dir: Path) -> EvaluationTarget:
-    """The project with its linked files merged into modules, see `whole_programs`."""
+    """The project with its linked files merged into modules, see `whole_programs`; perhaps none can be."""
     chosen = {module.name for module in [*target.modules, *other_modules(target.modules, target.programs)]}
     rows = [
         row
@@ -74,11 +76,12 @@ def merged_programs(target: EvaluationTarget, tools: Tools, bitcode_dir: Path) -
         if row["module"] in chosen
     ]
     merged, programs = whole_programs(rows, [dict(program.row) for program in target.programs], tools)
-    if all(row["skip_reason"] for row in merged):
-        reasons = [f"{row['module']}: {row['skip_reason']}" for row in merged if row["module"] not in chosen]
-        raise CorpusError(f"{target.project}: nothing can be merged; {(reasons or ['it has no linked file'])[0]}")
-    modules, files = store.unpack_rows(merged, target.modules[0].split, bitcode_dir)
-    return replace(target, modules=modules, programs=store.project_programs(programs, modules), unpack=lambda: files)
+    reasons = {row["module"].partition("#")[0]: row["skip_reason"] for row in merged if row["skip_reason"]}
+    programs = [row if row["parts"] else row | {UNMERGED: reasons.get(row["program"], "")} for row in programs]
+    split = target.modules[0].split
+    modules, files = store.unpack_rows(merged, split, bitcode_dir)
+    linked = store.project_programs(programs, modules, split)
+    return replace(target, modules=modules, programs=linked, unpack=lambda: files)
 
 
 def corpus_projects(

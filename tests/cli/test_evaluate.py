@@ -285,6 +285,28 @@ def test_several_ways_to_ship_are_one_table(captured, policies, mlgo, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("scripts", [["prog"], ["prog", "lib.so"]])
+def test_a_program_that_cannot_be_merged_has_a_reason_and_the_others_are_measured(
+    captured, policies, mlgo, tmp_path, scripts
+):
+    folder = shutil.copytree(captured, tmp_path / "scripted")
+    rows = read_table(folder / "programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
+    for row in rows:
+        row["options"] += ["-T", "layout.ld"] if row["program"] in scripts else []
+    write_rows(folder / "programs.parquet", rows, PROGRAMS_OF_PROJECT, {})
+    subject = ["--policy", policies / "never-s0", "--project", folder, "--output", tmp_path / "out"]
+    run = mlgo("evaluate", *subject, "--ships", "whole", "--no-references")
+    if len(scripts) == len(rows):
+        assert run.returncode == 1
+        assert "error: nothing can be merged; link: -T: a linker script" in run.stderr
+        return
+    assert run.returncode == 0, run.stderr
+    shipped = read_table(tmp_path / "out" / "shipped.parquet", SHIPPED_SIZES).to_pylist()
+    reasons = {(row["program"], row["failure"], row["message"].partition(" script")[0]) for row in shipped}
+    assert reasons == {("prog", "link", "link: -T: a linker"), ("lib.so", "", "")}
+
+
+@pytest.mark.slow
 def test_languages_that_are_not_asked_are_left_to_the_heuristic(evaluate, tmp_path):
     rows = evaluate("--no-references", "--languages", "c++", "--output", tmp_path)["shipped"]
     policy, heuristic = (sizes(rows, "prog", name)["text"] for name in ("never-s0", "heuristic"))  # of C alone
