@@ -34,12 +34,11 @@ from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.headroom import measure_search
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import (
-    FULL_LTO,
     UNMERGED,
     EvaluationRun,
     Linking,
     in_record,
-    measure_programs,
+    measure_full_lto,
     measure_references,
     other_modules,
 )
@@ -233,11 +232,16 @@ def _evaluate(
                     found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
                 others = measure_references(project, front_end, policy.task) if with_levels else []
                 if args.references and ships.form == "whole":
-                    source, optimized = (
-                        sources[target.project],
-                        replace(linking, ships=Ships(sections=True).over(ships)),
+                    source, optimized = sources[target.project], Ships(sections=True).over(ships)
+                    build = EvaluationRun(
+                        host,
+                        source.modules,
+                        source.programs,
+                        source.unpack(),
+                        replace(linking, ships=optimized),
+                        folder,
                     )
-                    others += measure_programs(optimized, FULL_LTO, source.programs, source.unpack())
+                    others += measure_full_lto(build)
                 return replace(found, sizes=[*found.sizes, *others])
 
         write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again

@@ -417,8 +417,10 @@ def _checked(row: Row, tools: Tools, running: RunCheck) -> Row:
     }
 
 
-FAT_OBJECT = ("-flto=thin", "-ffat-lto-objects")
+FAT_OBJECT, FULL = ("-flto=thin", "-ffat-lto-objects"), ("-flto=full", "-ffat-lto-objects")
 """Options of a pre-link compile."""
+USE_BITCODE = "--fat-lto-objects"
+"""Option of a link that takes what such a compile has left for it."""
 ONE_JOB = ("--thinlto-jobs=1",)
 """Option of a link whose back ends run one after another: an advisor has one channel."""
 
@@ -449,10 +451,10 @@ def _fat_objects(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> di
     return dict(zip(sources.paths, pool.map(compile_one, sources.paths), strict=True))
 
 
-def fat_module(module: Path) -> bytes:
-    """A module whose compile is the pre-link compile of ThinLTO."""
+def fat_module(module: Path, lto: Sequence[str] = FAT_OBJECT) -> bytes:
+    """A module whose compile is the pre-link compile of ThinLTO, or of full link-time optimization (`FULL`)."""
     own = generation_of(module)
-    return with_options(bitcode_of(module.read_bytes()), [*own.options, *FAT_OBJECT], profile=own.profile)
+    return with_options(bitcode_of(module.read_bytes()), [*own.options, *lto], profile=own.profile)
 
 
 def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
@@ -472,7 +474,7 @@ def thin_link(
     paths = {name: Path(f"{number}.o") for number, name in enumerate(file.modules)}
     for name, path in paths.items():
         os.link(objects[name], folder / path)
-    options = ["--gc-sections", "--fat-lto-objects", "--thinlto-emit-index-files", *ONE_JOB]
+    options = ["--gc-sections", USE_BITCODE, "--thinlto-emit-index-files", *ONE_JOB]
     temporary = ["--lto-O1", "--lto-emit-llvm", "--save-temps=import"]  # at level 0 nothing is imported
     arguments = [*options, *temporary, *link_arguments(file, paths, folder)]
     await_linker(Child(link_command(linker, folder / "linked", arguments), cwd=folder), timeout_s)

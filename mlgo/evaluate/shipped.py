@@ -9,6 +9,7 @@ from mlgo.base.files import read_input
 from mlgo.base.ships import Ships
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.options import module_at_level
+from mlgo.corpus.link_time import FULL, USE_BITCODE, fat_module
 from mlgo.corpus.seen import KINDS, Kinds, kind_of
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError, LinkError
@@ -236,6 +237,17 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
             bitcode = _at_level(run, front_end, name, folder)
             rows += run.ship(name, run.programs, bitcode, lambda module: None, folder, name)
     return rows
+
+
+def measure_full_lto(run: EvaluationRun) -> list[Row]:
+    """Compile sources and link them as ``-flto`` does; rows of ``artifacts.SHIPPED_SIZES``."""
+    folder = run.folder / FULL_LTO
+    folder.mkdir(parents=True)
+    files = {key: folder / f"{number}.bc" for number, key in enumerate(run.bitcode)}
+    for key, path in files.items():
+        path.write_bytes(fat_module(run.bitcode[key], FULL))
+    programs = [replace(one, row={**one.row, "options": [*one.row["options"], USE_BITCODE]}) for one in run.programs]
+    return run.ship(FULL_LTO, programs, files, lambda module: None, folder)
 
 
 def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> EvaluationRun:

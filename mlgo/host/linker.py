@@ -59,7 +59,8 @@ NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its f
 """Why a link gave nothing."""
 
 _OWN = re.compile(
-    r"--?(?:no-)?pie|--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|--no-eh-frame-hdr"
+    r"--?(?:no-)?pie|--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|"
+    r"--no-eh-frame-hdr|--fat-lto-objects"
 )
 """Options of a build's link that change what is linked, and that this linker has, too."""
 
