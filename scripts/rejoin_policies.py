@@ -11,12 +11,11 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError
 from mlgo.learn.marginal.ensemble import rejoin
-from mlgo.policy.stored import load_policy, model_file, save_policy
+from mlgo.policy.stored import load_policy, model_sha256, save_policy
 
 
 def main() -> None:
@@ -35,7 +34,7 @@ def main() -> None:
         **joint.origin,
         "algorithm": name.learner,
         "seed": name.seed,
-        "joined_sha256": [file_sha256(model_file(folder)) for folder in args.policies],
+        "joined_sha256": [model_sha256(folder) for folder in args.policies],
     }
     save_policy(replace(joint, origin=origin), args.output)
     print(f"{args.output}: {origin['marginal']['members']} members, caution {args.caution:g}")

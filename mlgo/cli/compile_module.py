@@ -19,7 +19,7 @@ from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.task import Advisor, ConstantAdvisor, EchoAdvisor, Setting, Task, get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from mlgo.objects.measures import DEFAULT, get_measure
-from mlgo.policy.stored import load_stored, model_file
+from mlgo.policy.stored import load_stored, model_sha256
 
 
 def add_parser(commands: Any) -> None:
@@ -145,7 +145,7 @@ def policy_identity(text: str) -> tuple[str, str]:
     folder = policy_folder(text)
     if text in ("default", "never", "always") or not folder.is_dir():
         return text, ""
-    return folder.resolve().name, file_sha256(model_file(folder))
+    return folder.resolve().name, model_sha256(folder)
 
 
 def find_bitcode(module: str, corpus: Path, config: Config, task: Task, toolchain: Toolchain, folder: Path) -> Path:

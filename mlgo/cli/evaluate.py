@@ -48,7 +48,7 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import find_linker, find_toolchain
-from mlgo.policy.stored import languages_by_default, languages_of, load_stored, model_file
+from mlgo.policy.stored import languages_by_default, languages_of, load_stored, model_sha256
 from mlgo.pool.cores import usable_cores
 
 
@@ -201,7 +201,7 @@ def _evaluate(
         **toolchain.provenance,
         compile=compiling.model_dump(),
         policy=str(name),
-        policy_sha256=file_sha256(model_file(args.policy)),
+        policy_sha256=model_sha256(args.policy),
         linker_sha256=file_sha256(linking.linker),
         ships=ships.given,
         **({"languages": list(asked)} if asked != all_asked else {}),

@@ -10,9 +10,9 @@ from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mlgo.base.files import content_hash, file_sha256, locked, write_text
+from mlgo.base.files import content_hash, locked, write_text
 from mlgo.errors import ArtifactError, ConfigError
-from mlgo.policy.stored import StoredPolicy, model_file
+from mlgo.policy.stored import StoredPolicy, model_sha256
 
 LOG = Path("docs/sealed-looks.md")
 """The log, in a working copy."""
@@ -65,7 +65,7 @@ def sealed_evaluation(
         date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         commit=_commit(),
         policy=folder.resolve().name,
-        weights=file_sha256(model_file(folder))[:12],
+        weights=model_sha256(folder)[:12],
         provenance=", ".join([*details, f"all {content_hash(origin)[:12]}"]),
         form=form,
         projects=f"{len(contents)}, {content_hash(contents)[:12]}",

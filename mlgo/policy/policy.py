@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlgo.errors import PolicyError
-from mlgo.host.actions import ROUNDING, ActionSpace, Observation, Scaling, answer_dtype
+from mlgo.host.actions import ROUNDING, ActionSpace, Observation, Scaling, answer_dtype, check_features
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, PureAdvisor, Responder, get_task
 from mlgo.policy.network import Architecture, Layers
@@ -53,6 +53,7 @@ class Policy:
     architecture: Shape  # of the model: layer widths of a network, or the size of a tree
     weights: np.ndarray  # float32 [num_params], the numbers of the model
     origin: dict[str, Any] = field(default_factory=dict)
+    overrides: "Overrides | None" = None  # what it answers otherwise than its model
 
     @property
     def actions(self) -> ActionSpace:
@@ -61,8 +62,14 @@ class Policy:
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that it looks at."""
-        return self.normalisation.features
+        """Names of the features that it looks at, those of its model first."""
+        told_apart = self.overrides.features if self.overrides else ()
+        return tuple(dict.fromkeys((*self.normalisation.features, *told_apart)))
+
+    @property
+    def base(self) -> "Policy":
+        """The same without overrides."""
+        return replace(self, overrides=None)
 
     @property
     def num_inputs(self) -> int:
@@ -81,6 +88,8 @@ class Policy:
 
     def network(self) -> Architecture:
         """Layer widths, for what works with networks alone."""
+        if self.overrides:
+            raise PolicyError("this needs a network, and the policy was tuned to a program; take its base")
         if not isinstance(self.architecture, Architecture):
             teacher = f", {self.origin['teacher']}" if "teacher" in self.origin else ""
             raise PolicyError(
@@ -116,8 +125,21 @@ class Policy:
 
         return of_one
 
+    def logits_of(self, questions: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Logits of questions by feature, each [num] or [num, num_columns], as `logits`; 1 or -1 where overridden."""
+        found = self.logits(self.actions.pack(np, questions, self.normalisation.features))
+        if self.overrides:
+            known = self.overrides.by_row
+            rows = np.stack([questions[name] for name in self.overrides.features], axis=-1).astype(np.int64)
+            for i, row in enumerate(rows):
+                answer = known.get(row.tobytes())
+                found[i] = found[i] if answer is None else 2 * answer - 1
+        return found
+
     def respond_to(self, header: Header) -> Responder:
         """Bind to the compiler's features, by name."""
+        if self.overrides:
+            return self.overrides.over(self.base, header).respond_to(header)
         reply, greedy, of_one = self.actions.reply(answer_dtype(header)), self.actions.greedy, self.logits_for(header)
         return lambda payload: reply(greedy(np, of_one(payload)))
 
@@ -127,6 +149,8 @@ class Policy:
         A product of matrices may round otherwise than one of a vector and a matrix, so actions that are close to others
         are found again one by one.
         """
+        if self.overrides:
+            return self.overrides.over(self.base, header).decide_for(header)
         actions, scaling, model = self.actions, self.normalisation, self.model
         read, of_one = actions.reader(header, scaling.features), self.logits_for(header)
 
@@ -220,6 +244,31 @@ def _key(payload: bytes, parts: list[slice]) -> bytes:
     for part in parts:
         digest.update(payload[part])
     return digest.digest()
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Other answers to some questions of yes and no, which are known by what they hold."""
+
+    features: tuple[str, ...]  # that tell questions apart, each one number
+    questions: np.ndarray  # int64 [num, num_features], each row once
+    answers: np.ndarray  # int64 [num]
+
+    def over(self, base: PureAdvisor, header: Header) -> OverridingAdvisor:
+        """An advisor for a compiler with these features and perhaps others; PolicyError where it lacks some."""
+        check_features(self.features, [spec.name for spec in header.features], "the compiler")
+        rows = np.zeros(len(self.questions), header.record)
+        for name, column in zip(self.features, self.questions.T, strict=True):
+            rows[name] = column
+        ignored = tuple(spec.name for spec in header.features if spec.name not in self.features)
+        payloads = rows.view(np.uint8).reshape(len(rows), header.payload_bytes)
+        answers = dict(zip(observation_keys(header, payloads, ignored), self.answers.tolist(), strict=True))
+        return OverridingAdvisor(base, answers, ignored)
+
+    @property
+    def by_row(self) -> dict[bytes, int]:
+        """Answers by the bytes of a row of questions."""
+        return {row.tobytes(): answer for row, answer in zip(self.questions, self.answers.tolist(), strict=True)}
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,13 @@
 """Policies on disk: ``policy.json`` describes the model and has its hash, ``weights.npy`` holds its numbers.
 
-An imported policy has the graph ``model.tflite`` in place of numbers.
+An imported policy has the graph ``model.tflite`` in place of numbers. One that was tuned to a program has its base's
+files, and ``overrides.npy``, int64 [num, num_features + 1]: features of a question and the answer.
 """
 
 import hashlib
 import io
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +23,7 @@ from mlgo.host.tasks.task import all_tasks, get_task
 from mlgo.policy.features import Normalisation, Unscaled
 from mlgo.policy.imported import Graph, ImportedPolicy
 from mlgo.policy.network import Architecture
-from mlgo.policy.policy import Policy, Shape
+from mlgo.policy.policy import Overrides, Policy, Shape
 from mlgo.policy.tree import Branching
 
 FAILURE = "failure.json"
@@ -35,7 +37,9 @@ _TREE = 3
 """Format of a decision tree."""
 _IMPORTED = 4
 """Format of an imported policy."""
-_GRAPH = "model.tflite"
+_TUNED = 6
+"""Format of a policy that was tuned to a program; ``base`` is that of its base."""
+_GRAPH, _OVERRIDES = "model.tflite", "overrides.npy"
 
 StoredPolicy = Policy | ImportedPolicy
 """What a policy's folder holds. Both have a task, features, an action space and provenance, and answer a compiler."""
@@ -78,15 +82,24 @@ def save_policy(policy: Policy, folder: Path) -> None:
             "unit": None if scaling.unit is None else [float(value) for value in scaling.unit],
         }
     record["provenance"] = policy.origin
+    if (own := policy.overrides) is not None:
+        data = _as_npy(np.concatenate([own.questions, own.answers[:, None]], axis=1))
+        write_bytes(folder / _OVERRIDES, data)
+        told = {"features": list(own.features), "sha256": hashlib.sha256(data).hexdigest()}
+        record |= {"format": _TUNED, "base": record["format"], "overrides": told}
     save_model(policy.weights, record, folder)
 
 
 def save_model(weights: np.ndarray, record: dict[str, Any], folder: Path) -> None:
     """Write weights, float32 [num_params], and what describes the model."""
-    buffer = io.BytesIO()
-    np.save(buffer, weights)
-    write_bytes(folder / "weights.npy", data := buffer.getvalue())
+    write_bytes(folder / "weights.npy", data := _as_npy(weights))
     write_record(folder / "policy.json", {"weights_sha256": hashlib.sha256(data).hexdigest(), **record})
+
+
+def _as_npy(array: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
 
 
 def save_imported(policy: ImportedPolicy, folder: Path) -> None:
@@ -97,13 +110,20 @@ def save_imported(policy: ImportedPolicy, folder: Path) -> None:
     write_record(folder / "policy.json", record)
 
 
-def model_file(folder: Path) -> Path:
-    """The file that holds what a policy computes; its hash tells policies apart."""
-    return folder / (_GRAPH if _is_imported(folder) else "weights.npy")
+def model_files(folder: Path) -> list[Path]:
+    """The files that hold what a policy computes."""
+    names = {_IMPORTED: [_GRAPH], _TUNED: ["weights.npy", _OVERRIDES]}.get(_format(folder), ["weights.npy"])
+    return [folder / name for name in names]
 
 
-def _is_imported(folder: Path) -> bool:
-    return bool(read_record(folder / "policy.json").get("format") == _IMPORTED)
+def model_sha256(folder: Path) -> str:
+    """Hash of what a policy computes, which tells policies apart: of its file, or of the hashes of several."""
+    hashes = [file_sha256(path) for path in model_files(folder)]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def _format(folder: Path) -> Any:
+    return read_record(folder / "policy.json").get("format")
 
 
 def load_policy(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Policy:
@@ -124,7 +144,7 @@ def load_stored(folder: Path, actions: type[ActionSpace] = ActionSpace) -> Store
         reason = read_record(folder / FAILURE).get("message")
         raise PolicyError(f"{folder} holds no policy, its training failed: {reason}")
     policy: StoredPolicy
-    if _is_imported(folder):
+    if _format(folder) == _IMPORTED:
         policy = _load_imported(folder)
     else:
         policy = load_model(folder, _decode)
@@ -215,9 +235,14 @@ def _check_origin(origin: Any) -> None:
 
 
 def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy:
+    if record["format"] == _TUNED:
+        if record["base"] == _TUNED:
+            raise ValueError("its base was tuned, too")
+        base = _decode(folder, record | {"format": record["base"]}, weights)
+        return replace(base, overrides=_read_overrides(folder, record["overrides"], base))
     form = record["format"]
     if form not in (1, _NETWORK, _TREE, _GROUPED):
-        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_GROUPED}; train it again")
+        raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_TUNED}; train it again")
     task, features = _decode_task(folder, record)
     if form == _TREE:
         if type(record["nodes"]) is not int:
@@ -232,6 +257,20 @@ def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy
         None if unit is None else np.array(unit, np.float32),
     )
     return Policy(task, scaling, decode_architecture(folder, record), weights, record["provenance"])
+
+
+def _read_overrides(folder: Path, record: dict[str, Any], base: Policy) -> Overrides:
+    table, features = read_array(folder / _OVERRIDES), record["features"]
+    if record["sha256"] != file_sha256(folder / _OVERRIDES):
+        raise ValueError(f"{_OVERRIDES} is not what was written with it")
+    if not _are_names(features) or table.dtype != np.int64 or table.shape[1:] != (len(features) + 1,):
+        raise ValueError(f"{_OVERRIDES} is no int64 array of the features and an answer")
+    questions, answers = table[:, :-1], table[:, -1]
+    if not base.actions.yes_or_no:
+        raise ValueError(f"{_OVERRIDES} answers yes or no")
+    if len(np.unique(questions, axis=0)) != len(table) or not np.isin(answers, (0, 1)).all():
+        raise ValueError(f"{_OVERRIDES} has a question twice, or an answer that is neither yes nor no")
+    return Overrides(tuple(features), questions, answers)
 
 
 def _check_scaling(folder: Path, scaling: Normalisation) -> None:
@@ -281,7 +320,7 @@ _GAIN_IN: dict[str, tuple[Language, ...]] = {
 
 def languages_by_default(folder: Path, policy: StoredPolicy) -> tuple[str, ...]:
     """In which languages a policy is asked unless the user says otherwise: where it gains, of `languages_of`."""
-    return _GAIN_IN.get(file_sha256(model_file(folder)), languages_of(policy))
+    return _GAIN_IN.get(model_sha256(folder), languages_of(policy))
 
 
 def advisor_in(policy: StoredPolicy, language: str) -> StoredPolicy | None:

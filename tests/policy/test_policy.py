@@ -165,7 +165,7 @@ def test_damaged_files(case, policy, tmp_path):
 @pytest.mark.parametrize(
     ("key", "value", "error", "message"),
     [
-        ("format", 6, PolicyError, "has policy format 6, this version reads 1 to 5; train it again"),
+        ("format", 7, PolicyError, "has policy format 7, this version reads 1 to 6; train it again"),
         ("widths", [2, 4, 1], PolicyError, "3 weights where layers"),
         ("widths", [1, 1], PolicyError, "weights where layers"),
         ("features", ["a"], PolicyError, "2 inputs where what it sees makes 1"),

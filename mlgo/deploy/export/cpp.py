@@ -168,9 +168,11 @@ def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
         "space": "policy",
         "name": "",
         "selector": None,
-        "sha256": content_hash([policy.weights.tobytes().hex(), policy.origin]),
+        "sha256": content_hash([policy.weights.tobytes().hex(), policy.origin, *_rows(policy)]),
         "inputs": list(inputs.values()),
         "features": [inputs[name] for name in names],
+        "overrides": _rows(policy),
+        "told_apart": [inputs[name] for name in policy.overrides.features] if policy.overrides else [],
     }
     if not isinstance(model, Tree):
         words |= _network_words(policy)
@@ -194,7 +196,7 @@ def _words(policy: Policy, trace: pa.Table) -> TemplateWords:
 
 
 def _network_words(policy: Policy) -> TemplateWords:
-    scaling, network = policy.normalisation, policy.network()
+    scaling, network = policy.normalisation, policy.base.network()
     groups = f" in {network.groups} groups" if network.groups > 1 else ""
     assert isinstance(scaling, Normalisation)
     unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
@@ -203,8 +205,16 @@ def _network_words(policy: Policy) -> TemplateWords:
         "title": f"layers of {', '.join(map(str, network.widths))}{groups}",
         "scaling": {"unit": _floats(unit), "centre": _floats(scaling.centre), "scale": _floats(scaling.scale)},
         "clip": CLIP,
-        "layers": [_layer(matrix, bias) for matrix, bias in policy.layers],
+        "layers": [_layer(matrix, bias) for matrix, bias in policy.base.layers],
     }
+
+
+def _rows(policy: Policy) -> list[list[str]]:
+    """Overrides as literals of features and answer, in the order in which they are looked for."""
+    if not (own := policy.overrides):
+        return []
+    rows = sorted(np.concatenate([own.questions, own.answers[:, None]], axis=1).tolist())
+    return [[str(number) if number > -(2**63) else "INT64_MIN" for number in row] for row in rows]
 
 
 def _branches(tree: Tree, names: Sequence[str], node: int = 0, indent: str = "  ") -> Iterator[str]:

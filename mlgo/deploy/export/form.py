@@ -95,7 +95,7 @@ def asked_features(policy: Policy) -> tuple[str, ...]:
             f"the policy looks at LLVM's own decision ({given[0]}, compile.tell_heuristic), which no exported model is "
             "told; use it in mlgo compile and mlgo evaluate, or train one without"
         )
-    return tuple(dict.fromkeys((*policy.actions.needed, *policy.normalisation.features)))
+    return tuple(dict.fromkeys((*policy.actions.needed, *policy.features)))
 
 
 def model_inputs(policy: Policy, trace: pa.Table) -> list[TensorSpec]:
@@ -158,7 +158,7 @@ def check_form(
     with form.opened(folder, policy) as ask:
         for start in range(0, trace.num_rows, _QUESTIONS_AT_ONCE):
             asked = recorded_questions(trace.slice(start, _QUESTIONS_AT_ONCE), policy)
-            logits.append(policy.logits(policy.actions.pack(np, asked, policy.normalisation.features)))
+            logits.append(policy.logits_of(asked))
             if selector:
                 asked["model_selector"] = np.tile(np.array(selector, np.uint64), (len(logits[-1]), 1))
             decisions.append(ask(asked))

@@ -26,7 +26,7 @@ from mlgo.errors import ConfigError, CorpusError, TrainingError
 from mlgo.host.actions import Binary, Observation, check_features
 from mlgo.policy.features import Unscaled
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import StoredPolicy, load_stored, model_file, save_policy
+from mlgo.policy.stored import StoredPolicy, load_stored, model_sha256, save_policy
 from mlgo.policy.tree import LARGEST, Branching, Tree
 
 _CHUNK = 50_000
@@ -202,7 +202,7 @@ def run(args: argparse.Namespace) -> None:
         algorithm="distill",
         leaves=args.leaves,
         teacher=args.policy.resolve().name,
-        teacher_sha256=file_sha256(model_file(args.policy)),
+        teacher_sha256=model_sha256(args.policy),
         trace_sha256=file_sha256(args.trace),
         **({"languages": told} if (told := teacher.origin.get("languages")) else {}),
         fitted=sorted(fitted),

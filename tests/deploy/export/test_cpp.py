@@ -1,6 +1,7 @@
 """Policies as C++: compiled by the toolchain's own compiler, asked as LLVM's release mode asks."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,8 @@ from mlgo.deploy.export.form import check_form, compare_decisions, recorded_ques
 from mlgo.errors import CompilerExit, PolicyError
 from mlgo.policy.features import Unscaled
 from mlgo.policy.network import flatten
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import Overrides, Policy
+from mlgo.policy.stored import load_policy, save_policy
 from mlgo.policy.tree import Branching, Tree
 from tests.deploy.export.cases import CASES
 
@@ -72,6 +74,27 @@ def test_a_tree_is_nested_conditions(tmp_path):
     assert 0 < exactly.sum() < len(exactly)
     logits = policy.logits(policy.actions.pack(np, asked, policy.normalisation.features))
     assert compare_decisions(policy.actions, logits, decisions).ambiguous == 0
+
+
+def test_a_tuned_policy_answers_its_questions_otherwise_and_all_others_as_its_base(tmp_path):
+    base, make_trace, *_ = CASES["inline-size"]
+    base, trace = base.base, make_trace()
+    told_apart = ("callsite_cost", "threshold", "node_count")  # so a fourth feature does not count
+    asked = recorded_questions(trace, base)
+    own = np.unique(np.stack([asked[name][::3] for name in told_apart], axis=1), axis=0)
+    answers = np.arange(len(own)) % 2
+    tuned = replace(base, overrides=Overrides(told_apart, own, answers))
+    save_policy(tuned, tmp_path / "tuned")
+    again = load_policy(tmp_path / "tuned")
+    assert again.features == base.features
+    Cpp().write(again, trace, tmp_path / "cpp")
+    with Cpp().opened(tmp_path / "cpp", again) as ask:
+        decisions = ask(asked)
+    expected = dict(zip(map(tuple, own.tolist()), answers.tolist(), strict=True))
+    rows = zip(*(asked[name].tolist() for name in told_apart), strict=True)
+    otherwise = base.logits(base.actions.pack(np, asked, base.normalisation.features)) > 0
+    assert decisions.tolist() == [expected.get(row, no) for row, no in zip(rows, otherwise.tolist(), strict=True)]
+    assert check_form(Cpp(), tmp_path / "cpp", again, trace).mismatches == 0
 
 
 def test_a_tree_over_columns_is_refused():
