@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from mlgo.deploy.drivers import policy_folder
 from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
-from mlgo.evaluate.headroom import measure_search
+from mlgo.evaluate.linked_search import measure_search
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import (
     UNMERGED,
@@ -47,8 +47,8 @@ from mlgo.host.actions import Binary
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task, settings_for_policy
-from mlgo.host.toolchain import find_linker, find_toolchain
-from mlgo.policy.stored import languages_by_default, languages_of, load_stored, model_sha256
+from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
+from mlgo.policy.stored import StoredPolicy, languages_by_default, languages_of, load_stored, model_sha256
 from mlgo.pool.cores import usable_cores
 
 
@@ -117,7 +117,8 @@ def run(args: argparse.Namespace) -> None:
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
     """
     values = settings_of(args)
-    name = PolicyName.of(args.policy.resolve().name)
+    folder = args.policy.resolve().name
+    name = PolicyName.find(folder) or PolicyName.of(f"{folder}-s0")  # a user's own name is that of one seed
     targets, place = _targets(args, name)
     records = args.ships or [AS_BUILT]
     if len(records) == 1 and args.output is not None:
@@ -173,29 +174,17 @@ def _evaluate(
     if args.search and is_thin:
         raise ConfigError("--search looks at one compile of a module, form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
-    compiling = settings_for_policy(policy.features, get_task(policy.task), values.section("compile", CompileConfig))
-    for target in targets:
-        target.check(policy.task, compiling.optimization)
-    compiling = compiling.model_copy(
-        update={"ships": ships.over(compiling.ships), "optimization": ships.level or compiling.optimization}
-    )
+    tools = EvaluationTools.of(args, values, policy, ships, targets)
+    compiling, toolchain, linking, front_end = tools.compiling, tools.toolchain, tools.linking, tools.front_end
     sealed_set, sealed = load_sealed(), None
     if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
         sealed = sealed_evaluation(policy, args.policy, str(compiling.ships), contents, args.reason)
         log_evaluation(sealed)
     asked, all_asked = tuple(args.languages or languages_by_default(args.policy, policy)), languages_of(policy)
     policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
-    toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
-    linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
     with_levels = with_levels and not is_thin
-    front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", get_task(policy.task))
     sources = {one.project: one for one in targets}
-    if ships.form == "whole":
-        tools = Tools(front_end, linking.linker, values.value("corpus.max_merged_instructions"), args.workers)
-        targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
-        if not any(one.modules for one in targets):
-            reasons = [program.row[UNMERGED] for one in targets for program in one.programs]
-            raise CorpusError(f"nothing can be merged; {(reasons or ['there is no linked file'])[0]}")
+    targets = tools.in_form(targets)
     origin = artifacts.provenance(
         task=policy.task,
         **toolchain.provenance,
@@ -268,6 +257,50 @@ def _evaluate(
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"
     return {**record, "page": str(output / "report.html")}, f"{head}\n{text}\npage: {output / 'report.html'}", shipped
+
+
+@dataclass(frozen=True)
+class EvaluationTools:
+    """What compiles and links projects as a record of what ships wants them."""
+
+    compiling: CompileConfig
+    toolchain: Toolchain
+    linking: Linking
+    front_end: FrontEnd
+    max_instructions: int  # of a merged module
+
+    @classmethod
+    def of(
+        cls,
+        args: argparse.Namespace,
+        values: Settings,
+        policy: StoredPolicy,
+        ships: Ships,
+        targets: Sequence[EvaluationTarget],
+    ) -> "EvaluationTools":
+        """By options and settings, for a policy; the projects must have been made for it."""
+        task = get_task(policy.task)
+        compiling = settings_for_policy(policy.features, task, values.section("compile", CompileConfig))
+        for target in targets:
+            target.check(policy.task, compiling.optimization)
+        compiling = compiling.model_copy(
+            update={"ships": ships.over(compiling.ships), "optimization": ships.level or compiling.optimization}
+        )
+        toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
+        linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
+        front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", task)
+        return cls(compiling, toolchain, linking, front_end, values.value("corpus.max_merged_instructions"))
+
+    def in_form(self, targets: Sequence[EvaluationTarget]) -> Sequence[EvaluationTarget]:
+        """Projects with their programs merged where the record says so; CorpusError where none can be."""
+        if self.linking.ships.form != "whole":
+            return targets
+        tools = Tools(self.front_end, self.linking.linker, self.max_instructions, self.linking.num_threads)
+        targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
+        if not any(one.modules for one in targets):
+            reasons = [program.row[UNMERGED] for one in targets for program in one.programs]
+            raise CorpusError(f"nothing can be merged; {(reasons or ['there is no linked file'])[0]}")
+        return targets
 
 
 def _kinds_of(

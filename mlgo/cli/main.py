@@ -28,6 +28,7 @@ COMMANDS = {
     "ld": "mlgo.cli.ld",
     "ld++": "mlgo.cli.ld",
     "evaluate": "mlgo.cli.evaluate",
+    "tune": "mlgo.cli.tune",
     "import": "mlgo.cli.import_model",
     "combine": "mlgo.cli.combine",
     "replay": "mlgo.cli.replay",

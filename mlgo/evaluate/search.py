@@ -304,6 +304,7 @@ def run_searches(
     label: str = "",
     judge: Callable[[int, Sequence[OverridingAdvisor], list[CompileOutcome]], list[CompileOutcome]] | None = None,
     num_threads: int = 1,
+    after_round: Callable[[], bool] = lambda: True,
 ) -> list[SearchResult]:
     """Do many searches side by side, so that the workers always have enough to do.
 
@@ -311,9 +312,10 @@ def run_searches(
         job: one compile, by number of the search.
         judge: scores the outcomes of a search's round, by its number and advisors; by default they are scored already.
         num_threads: rounds that are judged at a time.
+        after_round: called when all searches have done a round; a false result ends them.
 
     Returns:
-        Their results, in order; the same for any number of workers.
+        Their results, in order, of those that ended; the same for any number of workers.
     """
     wanted = {number: next(one) for number, one in enumerate(searches)}
     results: dict[int, SearchResult] = {}
@@ -331,4 +333,6 @@ def run_searches(
                     results[number] = end.value
                     del wanted[number]
                     progress.update()
-    return [results[number] for number in range(len(searches))]
+            if not after_round():
+                break
+    return [results[number] for number in sorted(results)]

@@ -1,7 +1,7 @@
 """Policies on disk: ``policy.json`` describes the model and has its hash, ``weights.npy`` holds its numbers.
 
-An imported policy has the graph ``model.tflite`` in place of numbers. One that was tuned to a program has its base's
-files, and ``overrides.npy``, int64 [num, num_features + 1]: features of a question and the answer.
+An imported policy has the graph ``model.tflite`` in place of numbers. The description of one tuned to a program
+holds its overrides too: names of features, and a row of numbers for each question, of which the last is the answer.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mlgo.base.files import file_sha256, read_array, read_input, read_record, write_bytes, write_record
+from mlgo.base.files import file_sha256, json_text, read_array, read_input, read_record, write_bytes, write_record
 from mlgo.base.names import LANGUAGES, Language
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, ConfigError, PolicyError
@@ -39,7 +39,7 @@ _IMPORTED = 4
 """Format of an imported policy."""
 _TUNED = 6
 """Format of a policy that was tuned to a program; ``base`` is that of its base."""
-_GRAPH, _OVERRIDES = "model.tflite", "overrides.npy"
+_GRAPH = "model.tflite"
 
 StoredPolicy = Policy | ImportedPolicy
 """What a policy's folder holds. Both have a task, features, an action space and provenance, and answer a compiler."""
@@ -83,9 +83,8 @@ def save_policy(policy: Policy, folder: Path) -> None:
         }
     record["provenance"] = policy.origin
     if (own := policy.overrides) is not None:
-        data = _as_npy(np.concatenate([own.questions, own.answers[:, None]], axis=1))
-        write_bytes(folder / _OVERRIDES, data)
-        told = {"features": list(own.features), "sha256": hashlib.sha256(data).hexdigest()}
+        rows = np.concatenate([own.questions, own.answers[:, None]], axis=1).tolist()
+        told = {"features": list(own.features), "rows": rows}
         record |= {"format": _TUNED, "base": record["format"], "overrides": told}
     save_model(policy.weights, record, folder)
 
@@ -110,16 +109,16 @@ def save_imported(policy: ImportedPolicy, folder: Path) -> None:
     write_record(folder / "policy.json", record)
 
 
-def model_files(folder: Path) -> list[Path]:
-    """The files that hold what a policy computes."""
-    names = {_IMPORTED: [_GRAPH], _TUNED: ["weights.npy", _OVERRIDES]}.get(_format(folder), ["weights.npy"])
-    return [folder / name for name in names]
+def model_file(folder: Path) -> Path:
+    """The file that holds the model of a policy."""
+    return folder / (_GRAPH if _format(folder) == _IMPORTED else "weights.npy")
 
 
 def model_sha256(folder: Path) -> str:
-    """Hash of what a policy computes, which tells policies apart: of its file, or of the hashes of several."""
-    hashes = [file_sha256(path) for path in model_files(folder)]
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+    """Hash of what a policy computes, which tells policies apart: of its model, and of its overrides if it has some."""
+    record, model = read_record(folder / "policy.json"), file_sha256(model_file(folder))
+    overrides = json_text(record["overrides"]) if record.get("format") == _TUNED else ""
+    return hashlib.sha256(f"{model}{overrides}".encode()).hexdigest() if overrides else model
 
 
 def _format(folder: Path) -> Any:
@@ -239,7 +238,7 @@ def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy
         if record["base"] == _TUNED:
             raise ValueError("its base was tuned, too")
         base = _decode(folder, record | {"format": record["base"]}, weights)
-        return replace(base, overrides=_read_overrides(folder, record["overrides"], base))
+        return replace(base, overrides=_overrides(record["overrides"], base))
     form = record["format"]
     if form not in (1, _NETWORK, _TREE, _GROUPED):
         raise PolicyError(f"{folder} has policy format {form}, this version reads 1 to {_TUNED}; train it again")
@@ -259,18 +258,16 @@ def _decode(folder: Path, record: dict[str, Any], weights: np.ndarray) -> Policy
     return Policy(task, scaling, decode_architecture(folder, record), weights, record["provenance"])
 
 
-def _read_overrides(folder: Path, record: dict[str, Any], base: Policy) -> Overrides:
-    table, features = read_array(folder / _OVERRIDES), record["features"]
-    if record["sha256"] != file_sha256(folder / _OVERRIDES):
-        raise ValueError(f"{_OVERRIDES} is not what was written with it")
-    if not _are_names(features) or table.dtype != np.int64 or table.shape[1:] != (len(features) + 1,):
-        raise ValueError(f"{_OVERRIDES} is no int64 array of the features and an answer")
-    questions, answers = table[:, :-1], table[:, -1]
-    if not base.actions.yes_or_no:
-        raise ValueError(f"{_OVERRIDES} answers yes or no")
-    if len(np.unique(questions, axis=0)) != len(table) or not np.isin(answers, (0, 1)).all():
-        raise ValueError(f"{_OVERRIDES} has a question twice, or an answer that is neither yes nor no")
-    return Overrides(tuple(features), questions, answers)
+def _overrides(record: dict[str, Any], base: Policy) -> Overrides:
+    features, rows = record["features"], record["rows"]
+    if not features or not _are_names(features) or not all(type(one) is int for row in rows for one in row):
+        raise ValueError("overrides are not rows of whole numbers by features")
+    table = np.array(rows, np.int64).reshape(len(rows), len(features) + 1)
+    if not len(table) or not base.actions.yes_or_no or not np.isin(table[:, -1], (0, 1)).all():
+        raise ValueError("overrides do not answer yes or no")
+    if len(np.unique(table[:, :-1], axis=0)) != len(table):
+        raise ValueError("overrides hold a question twice")
+    return Overrides(tuple(features), table[:, :-1], table[:, -1])
 
 
 def _check_scaling(folder: Path, scaling: Normalisation) -> None:

@@ -11,7 +11,7 @@ from mlgo.base.names import LANGUAGE_TITLES
 from mlgo.compare import programs
 from mlgo.compare.inference import Bootstrap, Comparison, Gain
 from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, by_contender, by_language, compare
-from mlgo.evaluate.headroom import SEARCH
+from mlgo.evaluate.linked_search import SEARCH
 from mlgo.evaluate.shipped import FULL_LTO
 from mlgo.host.process import without_folders
 from mlgo.report.pages import PLAIN, Column, Style, Table, count_column, gain_column, text_column

@@ -13,7 +13,9 @@ import pytest
 from mlgo.base.config import default_compile
 from mlgo.base.files import read_record, write_record
 from mlgo.deploy.drivers import default_policy
+from mlgo.evaluate.linked_search import told_apart
 from mlgo.host.session import compile_under_advice
+from mlgo.policy.policy import Overrides
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import FLAGS, SAMPLE, begins, processes_naming, wait_for
 from tests.deploy.conftest import CALLS, MLGO, Build
@@ -184,6 +186,27 @@ def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     assert build.cc(*arguments, options=["--policy", "policy"]).returncode == 0
     assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 0)
     assert driver.read_bytes() != first
+
+
+@pytest.mark.slow
+def test_the_driver_of_a_tuned_policy_knows_the_questions_of_its_program(build, front_end, toolchain, settings, task):
+    always, never = (
+        load_policy(build.constant_policy(name, bias)) for name, bias in (("always", 1.0), ("never", -1.0))
+    )
+    front_end.compile_to_bitcode(build.folder, "c", [], "calls.c", build.folder / "calls.bc")
+    result = compile_under_advice(toolchain, task, build.folder / "calls.bc", always, settings, record=True)
+    asked = result.questions()
+    features = told_apart(asked.header, never)
+    rows = np.unique(asked.header.numbers(asked.observations)[:, [asked.header.index(one) for one in features]], axis=0)
+    save_policy(
+        replace(never, overrides=Overrides(features, rows, np.ones(len(rows), np.int64))), build.folder / "tuned"
+    )
+    for name, inlined in (("never", 0), ("tuned", 2)):
+        assert build.cc("-Oz", "-c", "calls.c", options=["--policy", name]).returncode == 0
+        assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, inlined)
+    build.write("calls.c", CALLS.replace("* 3", "* 7 + 1"))  # unknown, so the base answers
+    assert build.cc("-Oz", "-c", "calls.c", options=["--policy", "tuned"]).returncode == 0
+    assert (build.log[0]["questions"], build.log[0]["not_zero"]) == (2, 0)
 
 
 def test_a_policy_of_the_same_size_and_times_has_a_driver_of_its_own(build, cache):

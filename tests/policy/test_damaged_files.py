@@ -61,6 +61,18 @@ def test_any_value_anywhere_in_the_description(task, tmp_path_factory, key, valu
     load(tmp_path_factory.mktemp("policy"), task, json.dumps(description(task) | {key: value}).encode(), weights(task))
 
 
+@settings(max_examples=150)
+@given(
+    features=values | st.just(["li_size"]) | st.just([]),
+    rows=values | st.lists(st.lists(st.integers(-3, 3) | values, min_size=1, max_size=2), max_size=3),
+    base=st.sampled_from([2, 2, 2, 6, None]),
+)
+def test_any_value_in_overrides(tmp_path_factory, features, rows, base):
+    tuned = description("inline-size") | {"format": 6, "base": base, "overrides": {"features": features, "rows": rows}}
+    found = load(tmp_path_factory.mktemp("policy"), "inline-size", json.dumps(tuned).encode(), weights("inline-size"))
+    assert found is None or len(found.overrides.answers) == len(rows)
+
+
 @EACH_TASK
 @settings(max_examples=150)
 @given(data=st.data())

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mlgo.base.files import file_sha256, read_record, write_record
+from mlgo.base.files import read_record, write_record
 from mlgo.base.types import TensorSpec
 from mlgo.errors import ArtifactError, PolicyError
 from mlgo.host.log import Header
@@ -91,25 +91,28 @@ def test_a_tuned_policy_knows_its_questions_by_what_they_hold(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "change", "reason"),
+    ("change", "reason"),
     [
-        ([[1, 2, 1], [1, 2, 0]], {}, "a question twice"),
-        ([[1, 2, 7]], {}, "neither yes nor no"),
-        ([[1, 2]], {}, "no int64 array"),
-        ([[1, 2, 1]], {"base": 6}, "its base was tuned, too"),
-        (
-            [[1, 2, 1]],
-            {"overrides": {"features": ["callsite_cost", "threshold"], "sha256": "0"}},
-            "not what was written",
-        ),
-        ([[1, 2, 1]], {"overrides": []}, "readable policy"),
+        ({"rows": [[1, 2, 1], [1, 2, 0]]}, "a question twice"),
+        ({"rows": [[1, 2, 7]]}, "do not answer yes or no"),
+        ({"rows": []}, "do not answer yes or no"),
+        ({"rows": [[1, 2]]}, "cannot reshape"),
+        ({"rows": [[1, 2**64, 1]]}, "too large"),
+        ({"rows": [[1, True, 1]]}, "whole numbers"),
+        ({"rows": 7}, "not iterable"),
+        ({"features": [1, 2]}, "whole numbers by features"),
     ],
 )
-def test_damaged_overrides(tmp_path, table, change, reason):
+def test_damaged_overrides(tmp_path, change, reason):
     save_policy(tuned({(5, 1): 0}), tmp_path)
-    np.save(tmp_path / "overrides.npy", np.array(table, np.int64))
     record = read_record(tmp_path / "policy.json")
-    record["overrides"]["sha256"] = file_sha256(tmp_path / "overrides.npy")
-    write_record(tmp_path / "policy.json", record | change)
+    write_record(tmp_path / "policy.json", record | {"overrides": record["overrides"] | change})
     with pytest.raises(ArtifactError, match=reason):
+        load_policy(tmp_path)
+
+
+def test_a_tuned_base_is_refused(tmp_path):
+    save_policy(tuned({(5, 1): 0}), tmp_path)
+    write_record(tmp_path / "policy.json", read_record(tmp_path / "policy.json") | {"base": 6})
+    with pytest.raises(ArtifactError, match="its base was tuned, too"):
         load_policy(tmp_path)

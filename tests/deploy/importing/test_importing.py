@@ -31,7 +31,7 @@ from mlgo.host.log import Header
 from mlgo.host.session import compile_under_advice, probe_channel
 from mlgo.host.tasks.regalloc import FIRST_LEGAL
 from mlgo.host.tasks.task import ConstantAdvisor, PureAdvisor, get_task
-from mlgo.policy.stored import load_policy, load_stored, model_files, save_imported
+from mlgo.policy.stored import load_policy, load_stored, model_file, save_imported
 from mlgo.pool.tree_store import ReplayStore, TreeKey
 from mlgo.research.commands.distill import agreement, distil, taught_questions
 from tests.conftest import SAMPLE
@@ -281,7 +281,7 @@ def test_provenance_and_the_same_bytes_again(built, imported, tmp_path):
     one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("one", "two"))
     assert one == two
     assert sorted(one) == ["model.tflite", "policy.json"]
-    assert [path.name for path in model_files(tmp_path / "one")] == ["model.tflite"]
+    assert model_file(tmp_path / "one").name == "model.tflite"
     assert load_stored(tmp_path / "one", Binary) == policy
 
 
