@@ -101,11 +101,9 @@ def run(args: argparse.Namespace) -> None:
         heuristic, base = _total(project.link(HEURISTIC)), _total(project.link(_BASE))
         end = time.monotonic() + 60.0 * args.minutes if args.minutes else None
 
-        def keep(overrides: Overrides | None, num_compiles: int, total: int) -> Policy:
+        def keep(overrides: Overrides | None, num_compiles: int, total: int) -> None:
             told = {**of, "num_compiles": num_compiles, "heuristic": heuristic, "base": base, "total": total}
-            tuned = replace(policy, overrides=overrides, origin=origin | {"tuned": told})
-            save_policy(tuned, args.output)
-            return tuned
+            save_policy(replace(policy, overrides=overrides, origin=origin | {"tuned": told}), args.output)
 
         def after_round(modules: Sequence[LinkedModule]) -> bool:
             done, saved = spent + sum(one.num_compiles for one in modules), sum(one.saved for one in modules)
@@ -122,17 +120,21 @@ def run(args: argparse.Namespace) -> None:
                 f"{len(target.modules)} modules of {starts} compiles; give --budget "
                 f"{spent + starts * len(target.modules)} or more"
             )
-        modules = search_linked(
-            project,
-            policy,
-            project.objects(_BASE),
-            each,
-            values.value("headroom.flips_per_round"),
-            of["seed"],
-            tools.toolchain.quirks,
-            [earlier] if earlier else [],
-            after_round,
-        )
+        try:
+            modules = search_linked(
+                project,
+                policy,
+                project.objects(_BASE),
+                each,
+                values.value("headroom.flips_per_round"),
+                of["seed"],
+                tools.toolchain.quirks,
+                [earlier] if earlier else [],
+                after_round,
+            )
+        except KeyboardInterrupt:
+            print(f"{args.output} holds the best so far; the same command goes on", file=sys.stderr)
+            raise
         num_compiles = spent + sum(one.num_compiles for one in modules)
         overrides, total, rows = _built(project, tools, policy, modules, base)
         keep(overrides, num_compiles, total)
