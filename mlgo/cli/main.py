@@ -13,8 +13,7 @@ from mlgo.errors import ConfigError
 
 _DESCRIPTION = "Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth."
 _EPILOG = """\
-The pipeline runs under Snakemake or DVC: make, snakemake --cores 2, dvc repro.
-Options and examples: mlgo COMMAND --help. Measurements: docs/benchmarks.md.
+The pipeline runs by make, Snakemake or DVC. Options and examples: mlgo COMMAND --help.
 """
 
 

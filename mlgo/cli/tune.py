@@ -58,7 +58,7 @@ def add_parser(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Search one program for smaller code, and keep what is found as a policy for its build.
+    """Search one program for smaller code, and keep it as a policy for its build.
 
     mlgo tune captured/app -o tuned/app --budget 2000                  then mlgo cc --policy tuned/app
     mlgo tune captured/app -o tuned/app --ships whole,folding=all      then mlgo cc --whole --policy tuned/app
