@@ -31,7 +31,7 @@ from mlgo.deploy.drivers import policy_folder
 from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
-from mlgo.evaluate.linked_search import measure_search
+from mlgo.evaluate.linked_search import measure_search, search_linked
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import (
     UNMERGED,
@@ -117,8 +117,8 @@ def run(args: argparse.Namespace) -> None:
     mlgo evaluate --policy data/policies/marginal-s0 --corpus data/corpus --project ninja --json
     """
     values = settings_of(args)
-    folder = args.policy.resolve().name
-    name = PolicyName.find(folder) or PolicyName.of(f"{folder}-s0")  # a user's own name is that of one seed
+    named = args.policy.resolve().name
+    name = PolicyName.find(named) or PolicyName.of(f"{named}-s0")  # a user's own name is that of one seed
     targets, place = _targets(args, name)
     records = args.ships or [AS_BUILT]
     if len(records) == 1 and args.output is not None:
@@ -216,8 +216,9 @@ def _evaluate(
                     return evaluate_thin(project, policy, name)
                 found = evaluate_project(project, policy, name)
                 if args.search:
-                    how_far = args.search, flips, seed, toolchain.quirks
-                    search = measure_search(project, policy, project.objects(str(name)), *how_far)
+                    objects = project.objects(str(name))
+                    searched = search_linked(project, policy, objects, args.search, flips, seed, toolchain.quirks)
+                    search = measure_search(project, objects, searched)
                     found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
                 others = measure_references(project, front_end, policy.task) if with_levels else []
                 if args.references and ships.form == "whole":

@@ -86,21 +86,12 @@ def search_linked(
     return modules
 
 
-def measure_search(
-    run: EvaluationRun,
-    policy: StoredPolicy,
-    objects: Mapping[str, Path],
-    budget: int,
-    flips_per_round: int,
-    seed: int,
-    quirks: Quirks,
-) -> Evaluation:
-    """Search, see `search_linked`, and link all files from the best objects.
+def measure_search(run: EvaluationRun, objects: Mapping[str, Path], modules: "Sequence[LinkedModule]") -> Evaluation:
+    """Link all files from the best objects of a search, see `search_linked`.
 
     Returns:
         Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
     """
-    modules = search_linked(run, policy, objects, budget, flips_per_round, seed, quirks)
     best = {**objects, **{one.module.key: one.best for one in modules}}
     sizes = measure_programs(run.linking, SEARCH, run.programs, best)
     return Evaluation([], sizes=sizes, course=[row for one in modules for row in one.course()])
@@ -207,13 +198,11 @@ class LinkedModule:
     def best_questions(self) -> tuple[Header, np.ndarray, np.ndarray]:
         """Questions of the smallest compile: header, observations uint8 [num, payload_bytes], answers int64 [num]."""
         (result,) = self._known.values()
-        asked = result.questions()
-        return asked.header, asked.observations, asked.answers
+        return result.questions()
 
     def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
         """The same of the compile of an advisor, which is the smallest: uint8 [num, payload_bytes], int64 [num]."""
-        asked = self._known[id(advisor)].questions()
-        return asked.header, asked.observations, asked.answers
+        return self._known[id(advisor)].questions()
 
     def job(self, advisor: OverridingAdvisor) -> CompileJob:
         """A compile of the next outcomes to `judge`."""

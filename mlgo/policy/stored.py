@@ -91,14 +91,10 @@ def save_policy(policy: Policy, folder: Path) -> None:
 
 def save_model(weights: np.ndarray, record: dict[str, Any], folder: Path) -> None:
     """Write weights, float32 [num_params], and what describes the model."""
-    write_bytes(folder / "weights.npy", data := _as_npy(weights))
-    write_record(folder / "policy.json", {"weights_sha256": hashlib.sha256(data).hexdigest(), **record})
-
-
-def _as_npy(array: np.ndarray) -> bytes:
     buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
+    np.save(buffer, weights)
+    write_bytes(folder / "weights.npy", data := buffer.getvalue())
+    write_record(folder / "policy.json", {"weights_sha256": hashlib.sha256(data).hexdigest(), **record})
 
 
 def save_imported(policy: ImportedPolicy, folder: Path) -> None:

@@ -14,6 +14,7 @@ from mlgo.compare.scores import ALL, BEST, ComparisonRow, Contender, by_contende
 from mlgo.evaluate.linked_search import SEARCH
 from mlgo.evaluate.shipped import FULL_LTO
 from mlgo.host.process import without_folders
+from mlgo.host.tasks.task import HEURISTIC
 from mlgo.report.pages import PLAIN, Column, Style, Table, count_column, gain_column, text_column
 
 TITLES = {
@@ -154,7 +155,7 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
         Totals over the programs that were measured in all ways, of all and by language, then each program.
     """
     own = Contender.named(policy)
-    together = programs.measured_everywhere(list(shipped.values()), [programs.HEURISTIC, policy, *_WAYS])
+    together = programs.measured_everywhere(list(shipped.values()), [HEURISTIC, policy, *_WAYS])
     ways = [way for record, table in shipped.items() for way in _ways(record, table, own, bootstrap, together)]
     ways = [way for way in ways if way.num_programs]
     first = {way.scope: way for way in reversed(ways)}
