@@ -190,11 +190,11 @@ SHIPPED_SIZES = _schema(
 """Linked files as they ship, one row for each, contender and kind of folding."""
 
 SEARCH_COURSE = _schema(
-    *_MODULE_KEY,
-    _field("num_compiles", pa.int32(), "compiles of this module so far"),
-    _field("total", pa.int64(), "least total of the linked files that hold the module so far", "bytes"),
+    _field("project", pa.string(), "name of the project"),
+    _field("num_compiles", pa.int32(), "compiles of each module so far, at most"),
+    _field("total", pa.int64(), "least total of the project's linked files so far", "bytes"),
 )
-"""How far the search of a module had come after so many compiles. All other modules are as the policy compiles them."""
+"""How far the search of a project had come after so many compiles."""
 
 MODULES = _schema(
     *_MODULE_KEY,

@@ -27,11 +27,12 @@ from mlgo.compare.programs import ship_failures
 from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
+from mlgo.corpus.store import Program
 from mlgo.deploy.drivers import policy_folder
 from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
-from mlgo.evaluate.linked_search import measure_search, search_linked
+from mlgo.evaluate.linked_search import LinkedPrograms, known_share, measure_build, search_linked
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import (
     UNMERGED,
@@ -48,6 +49,7 @@ from mlgo.host.frontend import FrontEnd
 from mlgo.host.process import without_folders
 from mlgo.host.tasks.task import get_task, settings_for_policy
 from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
+from mlgo.policy.policy import Policy
 from mlgo.policy.stored import StoredPolicy, languages_by_default, languages_of, load_stored, model_sha256
 from mlgo.pool.cores import usable_cores
 
@@ -91,7 +93,7 @@ def add_parser(commands: Any) -> None:
         type=positive,
         metavar="N",
         help="also look for answers that make the linked files smaller, with N compiles of each module: what a better "
-        "policy could gain (not with form thin)",
+        "policy could gain",
     )
     parser.add_argument(
         "--trained-on",
@@ -171,8 +173,6 @@ def _evaluate(
 ) -> tuple[dict[str, Any], str, pa.Table]:
     """Evaluate in one way to ship; what was found as JSON and as text, and ``artifacts.SHIPPED_SIZES``."""
     is_thin, parts = ships.form == "thin", joined(output, "parts")
-    if args.search and is_thin:
-        raise ConfigError("--search looks at one compile of a module, form thin has two; leave one of both out")
     policy = load_stored(args.policy, *([Binary] if args.search else []))
     tools = EvaluationTools.of(args, values, policy, ships, targets)
     compiling, toolchain, linking, front_end = tools.compiling, tools.toolchain, tools.linking, tools.front_end
@@ -203,6 +203,7 @@ def _evaluate(
     trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
     seen = SeenBodies.of(artifacts.read_table(trained, artifacts.BODIES)) if trained else None
+    write_line = partial(tqdm.write, file=sys.stderr)
     with CompileHost(toolchain, policy.task, compiling, args.workers, workers=workers_of(values)) as host:
 
         def evaluate(target: EvaluationTarget) -> Evaluation:
@@ -212,14 +213,19 @@ def _evaluate(
                 how = replace(linking, kinds=kinds)
                 project = EvaluationRun(host, target.modules, target.programs, bitcode, how, folder)
                 project = in_record(project, front_end, folder)
-                if is_thin:
-                    return evaluate_thin(project, policy, name)
-                found = evaluate_project(project, policy, name)
-                if args.search:
-                    objects = project.objects(str(name))
-                    searched = search_linked(project, policy, objects, args.search, flips, seed, toolchain.quirks)
-                    search = measure_search(project, objects, searched)
-                    found = replace(found, sizes=[*found.sizes, *search.sizes], course=search.course)
+                found = evaluate_thin(project, policy, name) if is_thin else evaluate_project(project, policy, name)
+                linked = _linked(project, found, name)
+                overrides = policy.overrides if isinstance(policy, Policy) else None
+                programs = LinkedPrograms(project, linked, toolchain.quirks) if linked else None
+                if programs and overrides:
+                    (tried,) = programs.build([policy])
+                    share = 0.0 if tried.error else known_share(overrides, tried)
+                    write_line(f"{target.project} asks {share:.0%} of the questions that the policy was tuned to")
+                if programs and args.search:
+                    budget = args.search * programs.compiles_per_build
+                    _, best = search_linked(programs, policy, budget, flips, seed)
+                    sizes, course = measure_build(how, best), programs.course()
+                    found = replace(found, sizes=[*found.sizes, *sizes], course=course)
                 others = measure_references(project, front_end, policy.task) if with_levels else []
                 if args.references and ships.form == "whole":
                     source, optimized = sources[target.project], Ships(sections=True).over(ships)
@@ -234,7 +240,7 @@ def _evaluate(
                     others += measure_full_lto(build)
                 return replace(found, sizes=[*found.sizes, *others])
 
-        write_line = partial(tqdm.write, file=sys.stderr)  # what an interrupted run has finished is not done again
+        # What an interrupted run has finished is not done again.
         results, shipped, course = evaluate_targets(targets, evaluate, parts, origin, write_line)
     origin["projects"] = {one.project: one.content for one in targets}
     artifacts.write_table(output / "results.parquet", results, artifacts.RESULTS, origin)
@@ -302,6 +308,12 @@ class EvaluationTools:
             reasons = [program.row[UNMERGED] for one in targets for program in one.programs]
             raise CorpusError(f"nothing can be merged; {(reasons or ['there is no linked file'])[0]}")
         return targets
+
+
+def _linked(project: EvaluationRun, found: Evaluation, name: PolicyName) -> list[Program]:
+    """Programs that link under a policy."""
+    names = {row["program"] for row in found.sizes if row["contender"] == str(name) and not row["failure"]}
+    return [one for one in project.programs if one.row["program"] in names]
 
 
 def _kinds_of(

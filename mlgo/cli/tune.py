@@ -22,15 +22,20 @@ from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.evaluate import EvaluationTools
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, positive_float, say, settings_of, workers_of
 from mlgo.deploy.drivers import default_policy, policy_folder
-from mlgo.errors import ConfigError, CorpusError
+from mlgo.errors import CompileError, ConfigError, CorpusError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.headroom import FIXED
-from mlgo.evaluate.linked_search import LinkedModule, changed_calls, overrides_of, search_linked
+from mlgo.evaluate.linked_search import (
+    LinkedPrograms,
+    ProgramBuild,
+    changed_calls,
+    known_share,
+    overrides_of,
+    search_linked,
+)
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
-from mlgo.evaluate.shipped import EvaluationRun, in_record
+from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
 from mlgo.evaluate.targets import one_project
 from mlgo.host.actions import Binary
-from mlgo.host.tasks.task import HEURISTIC
 from mlgo.policy.policy import Overrides, Policy
 from mlgo.policy.stored import load_policy, model_sha256, save_policy
 from mlgo.pool.cores import usable_cores
@@ -38,7 +43,7 @@ from mlgo.pool.cores import usable_cores
 DECISIONS = "decisions.csv"
 """File beside a tuned policy: which calls it decides otherwise."""
 
-_BASE, _TUNED = "the policy", "tuned"
+_SMALL = ("-Os", "-Oz")
 
 
 def add_parser(commands: Any) -> None:
@@ -96,56 +101,62 @@ def run(args: argparse.Namespace) -> None:
     ):
         project = EvaluationRun(host, target.modules, target.programs, target.unpack(), tools.linking, scratch)
         project = in_record(project, tools.front_end, scratch)
-        project.compile()
-        project.compile(_BASE, lambda module: policy)
-        heuristic, base = _total(project.link(HEURISTIC)), _total(project.link(_BASE))
+        programs = LinkedPrograms(project, target.programs, tools.toolchain.quirks)
+        beside = 2 * programs.compiles_per_build  # under the heuristic, and with the result
+        starts = programs.compiles_per_build * (1 + len(programs.heuristic) + bool(earlier))
+        if args.budget < spent + beside + starts:
+            raise ConfigError(
+                f"{args.budget} compiles are below what {'is spent already and ' if spent else ''}the start costs; "
+                f"give --budget {spent + beside + starts} or more"
+            )
+        heuristic = _built(programs, None).total
         end = time.monotonic() + 60.0 * args.minutes if args.minutes else None
 
-        def keep(overrides: Overrides | None, num_compiles: int, total: int) -> None:
+        def keep(overrides: Overrides | None, base: int, total: int) -> None:
+            num_compiles = spent + programs.num_compiles
             told = {**of, "num_compiles": num_compiles, "heuristic": heuristic, "base": base, "total": total}
             save_policy(replace(policy, overrides=overrides, origin=origin | {"tuned": told}), args.output)
 
-        def after_round(modules: Sequence[LinkedModule]) -> bool:
-            done, saved = spent + sum(one.num_compiles for one in modules), sum(one.saved for one in modules)
-            keep(overrides_of(modules, policy), done, base - saved)
-            bar.set_postfix_str(f"{saved:,} bytes less than under the policy")
-            bar.update(done - bar.n)
+        def after_round(first: ProgramBuild, best: ProgramBuild) -> bool:
+            keep(overrides_of(best, policy), first.total, best.total)
+            bar.set_postfix_str(f"{first.total - best.total:,} bytes less than under the policy")
+            bar.update(spent + programs.num_compiles - bar.n)
             return end is None or time.monotonic() < end
 
-        starts = len(FIXED) + 1 + (not tools.toolchain.quirks.default_hides_a_feature) + bool(earlier)
-        each = (args.budget - spent) // max(1, len(target.modules))
-        if each < starts:
-            raise ConfigError(
-                f"{args.budget} compiles are below what {'is spent already and ' if spent else ''}the start costs: "
-                f"{len(target.modules)} modules of {starts} compiles; give --budget "
-                f"{spent + starts * len(target.modules)} or more"
-            )
+        budget, flips = args.budget - spent - beside, values.value("headroom.flips_per_round")
+        more_starts = [earlier] if earlier else []
         try:
-            modules = search_linked(
-                project,
-                policy,
-                project.objects(_BASE),
-                each,
-                values.value("headroom.flips_per_round"),
-                of["seed"],
-                tools.toolchain.quirks,
-                [earlier] if earlier else [],
-                after_round,
-            )
+            first, best = search_linked(programs, policy, budget, flips, of["seed"], more_starts, after_round)
         except KeyboardInterrupt:
             print(f"{args.output} holds the best so far; the same command goes on", file=sys.stderr)
             raise
-        num_compiles = spent + sum(one.num_compiles for one in modules)
-        overrides, total, rows = _built(project, tools, policy, modules, base)
-        keep(overrides, num_compiles, total)
+        except CompileError as error:
+            raise CorpusError(f"{error}; what does not build under the policy cannot be tuned") from None
+        notes = _notes(project, tools, policy, first, earlier)
+        tuned = replace(policy, overrides=overrides_of(best, policy))
+        last = _built(programs, tuned)
+        if last.total >= first.total:
+            tuned, last = policy, first
+        keep(tuned.overrides, first.total, last.total)
+        rows = changed_calls(tools.front_end.print_ir, first, last, policy)
+        num_compiles = spent + programs.num_compiles
     write_text(args.output / DECISIONS, _as_csv(rows))
+    base, total = first.total, last.total
     text = (
         f"{total:,} bytes in {len(target.programs)} linked files: {1 - total / base:+.2%} against the policy "
         f"({base:,}), {1 - total / heuristic:+.2%} against {tools.compiling.optimization} ({heuristic:,}), after "
         f"{num_compiles} compiles\n{len(rows)} calls are decided otherwise: {args.output / DECISIONS}"
     )
+    text = "\n".join([text, *notes])
     record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
     say(args, record, text)
+
+
+def _built(programs: LinkedPrograms, advisor: Policy | None) -> ProgramBuild:
+    (build,) = programs.build([advisor])
+    if build.error is not None:
+        raise CorpusError(f"{build.error}; a program that cannot be built cannot be tuned")
+    return build
 
 
 def _earlier(args: argparse.Namespace, of: Mapping[str, Any]) -> Policy | None:
@@ -165,30 +176,21 @@ def _earlier(args: argparse.Namespace, of: Mapping[str, Any]) -> Policy | None:
     return found
 
 
-def _built(
-    project: EvaluationRun, tools: EvaluationTools, policy: Policy, modules: Sequence[LinkedModule], base: int
-) -> tuple[Overrides | None, int, list[Row]]:
-    """What is kept of a search, the linked bytes of a build with it, and the calls that it decides otherwise.
-
-    Overrides hold in all modules. If those of some modules disturb others too much, only what saved most is kept.
-    """
-    saving = sorted((one for one in modules if one.saved > 0), key=lambda one: -one.saved)
-    while saving:
-        overrides = overrides_of(saving, policy)
-        tuned = replace(policy, overrides=overrides)
-        project.compile(_TUNED, lambda module, tuned=tuned: tuned)  # type: ignore[misc]
-        total = _total(project.link(_TUNED))
-        if total < base:
-            return overrides, total, changed_calls(project, tools.front_end.print_ir, saving, policy, tuned)
-        saving = saving[: len(saving) // 2]
-    return None, base, []
-
-
-def _total(rows: Sequence[Row]) -> int:
-    failed = [f"{row['program']}: {row['message']}" for row in rows if row["failure"]]
-    if failed:
-        raise CorpusError(f"{failed[0]}; a program that does not link cannot be tuned")
-    return sum(row["total"] for row in rows if not row["folded"])
+def _notes(
+    project: EvaluationRun, tools: EvaluationTools, policy: Policy, first: ProgramBuild, earlier: Policy | None
+) -> list[str]:
+    """What a user should know besides: how well an earlier result fits, and whether another level is smaller."""
+    notes, level = list[str](), tools.compiling.optimization
+    if earlier is not None and earlier.overrides:
+        share = known_share(earlier.overrides, first)
+        notes.append(f"the program asks {share:.0%} of the questions that the earlier result answers otherwise")
+    if level in _SMALL and tools.linking.ships.form != "thin":
+        other = _SMALL[1 - _SMALL.index(level)]
+        rows = [row for row in measure_level(project, tools.front_end, other, policy) if not row["folded"]]
+        total = None if any(row["failure"] for row in rows) else sum(row["total"] for row in rows)
+        if total is not None and total < first.total:
+            notes.append(f"{other} is smaller under the policy, {total:,} bytes: tune with --ships level={other}")
+    return notes
 
 
 def _as_csv(rows: Sequence[Row]) -> str:

@@ -132,7 +132,7 @@ def _ship_thin(
     folder = run.folder / f"{contender}-{number}"
     folder.mkdir()
     try:
-        linked, bitcode = _thin_linked(run, program, run.objects(contender), folder)
+        linked, bitcode = thin_linked(run, program, run.objects(contender), folder)
     except CompileError as error:
         return not_measured(contender, program, error)
     label = f"{program.row['program']} {contender}"
@@ -141,7 +141,7 @@ def _ship_thin(
     )
 
 
-def _thin_linked(
+def thin_linked(
     run: EvaluationRun, program: Program, objects: Mapping[str, Path], folder: Path
 ) -> tuple[Program, dict[str, Path]]:
     """The program of modules after their import, and the file of each by its key."""

@@ -60,10 +60,14 @@ def measure_headroom(
     known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
     fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
     doubt, searches = doubt_of(policies[0]), []
+
+    def left(num_compiles: int) -> int:
+        return config.budget - num_compiles
+
     for one, best in zip(modules, known, strict=True):
         starts = [*fixed, *([best[1]] if best else [])]
         ask, rng = ask_trees(store, one.module.sha256), generator(seed, "headroom", one.module.key)
-        searches.append(search(starts, ask, doubt, objective, config.budget, config.flips_per_round, rng))
+        searches.append(search(starts, ask, doubt, objective, left, config.flips_per_round, rng))
 
     def job(number: int, advisor: OverridingAdvisor) -> CompileJob:
         module = modules[number].module

@@ -1,11 +1,10 @@
 """A search that is judged by linked files, and the policy that it makes."""
 
-import math
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,147 +14,131 @@ from mlgo.base.artifacts import Row
 from mlgo.base.files import hash64, read_input
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import generator
+from mlgo.base.threads import in_threads
 from mlgo.corpus.functions import Reader
+from mlgo.corpus.link_time import fat_module
 from mlgo.corpus.seen import Printer
-from mlgo.corpus.store import Module
+from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
-from mlgo.evaluate.evaluation import Evaluation
-from mlgo.evaluate.headroom import FIXED
-from mlgo.evaluate.search import MODULE_WIDE, doubt_of, run_searches, search, sizes_of
-from mlgo.evaluate.shipped import EvaluationRun, measure_programs, modules_of, objects_of
+from mlgo.evaluate.evaluation import thin_linked
+from mlgo.evaluate.search import MODULE_WIDE, doubt_of, search, sizes_of
+from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_programs, modules_of, objects_of
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.log import Header
-from mlgo.host.session import CompileResult
-from mlgo.host.tasks.task import EchoAdvisor, PureAdvisor, get_task
+from mlgo.host.session import CallAttribution, CompileResult
+from mlgo.host.tasks.task import Advisor, EchoAdvisor, PureAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.symbols import demangled
-from mlgo.policy.policy import Overrides, OverridingAdvisor, Policy
+from mlgo.policy.policy import Overrides, OverridingAdvisor, Policy, observation_keys
 from mlgo.policy.stored import StoredPolicy
 
 SEARCH = "search"
 """Name of the contender."""
 
-_SHIPPED = "shipped"  # score of a compile: total bytes of the linked files that hold the module
+_SHIPPED = "shipped"  # score of a compile: total bytes of the linked files
 
 
 def search_linked(
-    run: EvaluationRun,
+    programs: "LinkedPrograms",
     policy: StoredPolicy,
-    objects: Mapping[str, Path],
     budget: int,
     flips_per_round: int,
     seed: int,
-    quirks: Quirks,
     more_starts: Sequence[PureAdvisor] = (),
-    after_round: Callable[["Sequence[LinkedModule]"], bool] = lambda modules: True,
-) -> "list[LinkedModule]":
-    """Search each module of a project for answers that make its linked files smaller.
+    after_round: Callable[["ProgramBuild", "ProgramBuild"], bool] = lambda first, best: True,
+) -> "tuple[ProgramBuild, ProgramBuild]":
+    """Search a project for answers that make its linked files smaller.
 
-    Each module is searched by itself while all others stay as the policy compiles them. What is judged of a compile is
-    the total of the linked files that hold the module. It begins with the heuristic's answers, the policy's, those
-    of `FIXED` and of ``more_starts``; see `search`. Where the compiler's own decision hides a feature, none begins with
-    the heuristic's.
+    An answer holds for its question in every module, and a compile of the search is one of all modules, but for those
+    of which it changes no answer. It begins with the answers of the policy, of the heuristic where the compiler tells
+    them without hiding a feature, and of ``more_starts``; see `search`.
 
     Args:
-        objects: of all modules under the policy, by key.
-        budget: compiles of each module.
-        after_round: called with what is known so far; a false result ends the search.
-    """
-    heuristic = [] if quirks.default_hides_a_feature else [EchoAdvisor(quirks.default_slot)]
-    first: list[PureAdvisor] = [*heuristic, policy, *more_starts, *FIXED.values()]
-    starts = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in first]
-    modules = [
-        LinkedModule(run, one, objects, bool(heuristic))
-        for one in modules_of(run.programs)
-        if objects[one.key].exists()
-    ]
-    doubt, searches = doubt_of(policy), []
-    for one in modules:
-        rng = generator(seed, "linked-search", one.module.key)
-        searches.append(search(starts, one.ask, doubt, _SHIPPED, budget, flips_per_round, rng))
-    run_searches(
-        run.host,
-        searches,
-        lambda number, advisor: modules[number].job(advisor),
-        SEARCH,
-        lambda number, advisors, outcomes: modules[number].judge(advisors, outcomes),
-        run.linking.num_threads,
-        lambda: after_round(modules),
-    )
-    return modules
-
-
-def measure_search(run: EvaluationRun, objects: Mapping[str, Path], modules: "Sequence[LinkedModule]") -> Evaluation:
-    """Link all files from the best objects of a search, see `search_linked`.
+        budget: compiles of modules.
+        after_round: called with the policy's build and the smallest; a false result ends the search.
 
     Returns:
-        Rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`, and how each search went.
+        The same two builds. Of equal ones, the earlier is the smallest.
+
+    Raises:
+        CompileError: the programs cannot be built under the policy.
     """
-    best = {**objects, **{one.module.key: one.best for one in modules}}
-    sizes = measure_programs(run.linking, SEARCH, run.programs, best)
-    return Evaluation([], sizes=sizes, course=[row for one in modules for row in one.course()])
+    ignored, end = _ignored(policy), programs.num_compiles + budget
+    starts = [OverridingAdvisor(one, ignored=ignored) for one in (policy, *programs.heuristic, *more_starts)]
+
+    def left(num_builds: int) -> int:
+        return max(0, end - programs.num_compiles) // programs.compiles_per_build
+
+    rng = generator(seed, "linked-search", programs.project)
+    one = search(starts, programs.ask, doubt_of(policy), _SHIPPED, left, flips_per_round, rng)
+    advisors = next(one)
+    with suppress(StopIteration):
+        while True:
+            outcomes = programs.outcomes(advisors)
+            if not after_round(*programs.found):
+                break
+            advisors = one.send(outcomes)
+    return programs.found
 
 
-def overrides_of(modules: "Sequence[LinkedModule]", policy: Policy) -> Overrides | None:
-    """What the best compiles answered otherwise than the policy, by what questions hold.
+def measure_build(linking: Linking, build: "ProgramBuild") -> list[Row]:
+    """Measure the programs of a search's build; rows of ``artifacts.SHIPPED_SIZES`` of the contender `SEARCH`."""
+    pairs = [(program, build.objects(number)) for number, program in enumerate(build.programs)]
+    return [row for program, objects in pairs for row in measure_programs(linking, SEARCH, [program], objects)]
 
-    Where two modules answer the same question differently, that counts which saved more. None where nothing is smaller.
-    """
-    features: tuple[str, ...] = ()
-    known: dict[tuple[int, ...], int | None] = {}  # None where the policy's own answer is the best
-    for one in sorted(modules, key=lambda one: -one.saved):
-        if one.saved <= 0:
-            continue
-        header, observations, answers = one.best_questions()
-        features = told_apart(header, policy)
-        rows = header.numbers(observations)[:, [header.index(name) for name in features]].tolist()
-        votes = defaultdict[tuple[int, ...], Counter[int]](Counter)
-        for row, answer in zip(rows, answers.tolist(), strict=True):
-            votes[tuple(row)][answer] += 1
-        own = policy.decide_for(header)(observations)
-        changed = {tuple(row) for row, old, new in zip(rows, own.tolist(), answers.tolist(), strict=True) if old != new}
-        for question, count in votes.items():
-            known.setdefault(question, count.most_common(1)[0][0] if question in changed else None)
-    found = {question: answer for question, answer in known.items() if answer is not None}
-    if not found:
+
+def overrides_of(build: "ProgramBuild", policy: Policy) -> Overrides | None:
+    """What a build answered otherwise than the policy would have, by what questions hold; None where nothing."""
+    header, observations, answers = build.questions
+    features = told_apart(header, policy)
+    rows = list(map(tuple, header.numbers(observations)[:, [header.index(name) for name in features]].tolist()))
+    votes = defaultdict[tuple[int, ...], Counter[int]](Counter)
+    for row, answer in zip(rows, answers.tolist(), strict=True):
+        votes[row][answer] += 1
+    own = policy.decide_for(header)(observations)
+    changed = {row for row, old, new in zip(rows, own.tolist(), answers.tolist(), strict=True) if old != new}
+    if not changed:
         return None
-    questions = np.array(sorted(found), np.int64)
-    return Overrides(features, questions, np.array([found[one] for one in sorted(found)], np.int64))
+    questions = np.array(sorted(changed), np.int64)
+    return Overrides(features, questions, np.array([votes[one].most_common(1)[0][0] for one in sorted(changed)]))
 
 
 def told_apart(header: Header, policy: Policy) -> tuple[str, ...]:
     """Features by which questions are known again: all that a build's compiler sends, but those of the whole module."""
-    left_out = (*MODULE_WIDE, *get_task(policy.task).default_features)
-    return tuple(spec.name for spec in header.features if spec.name not in left_out)
+    return tuple(spec.name for spec in header.features if spec.name not in _ignored(policy))
 
 
-def changed_calls(
-    run: EvaluationRun, print_ir: Printer, modules: "Sequence[LinkedModule]", policy: Policy, tuned: Policy
-) -> list[Row]:
-    """Calls that a tuned policy decides otherwise than its base, and bytes of caller and callee before and after.
+def _ignored(policy: StoredPolicy) -> tuple[str, ...]:
+    return (*MODULE_WIDE, *get_task(policy.task).default_features)
+
+
+def known_share(overrides: Overrides, build: "ProgramBuild") -> float:
+    """Share of the questions with other answers that a build asked."""
+    header, observations, _ = build.questions
+    rows = header.numbers(observations)[:, [header.index(name) for name in overrides.features]].astype(np.int64)
+    asked = {row.tobytes() for row in rows}
+    return sum(one.tobytes() in asked for one in overrides.questions) / len(overrides.questions)
+
+
+def changed_calls(print_ir: Printer, before: "ProgramBuild", after: "ProgramBuild", policy: Policy) -> list[Row]:
+    """Calls that a build decides otherwise than the policy, and bytes of caller and callee before and after.
 
     Functions are named as in the source; those that are gone have no bytes.
     """
     rows: dict[tuple[Any, ...], Row] = {}
-    jobs = [
-        CompileJob(one.module.key, run.bitcode[one.module.key], advisor, record=True, with_credit=True)
-        for one in modules
-        for advisor in (policy, tuned)
-    ]
-    outcomes = iter(run.host.compile_all(jobs))
-    for one in modules:
-        before, after = next(outcomes).result, next(outcomes).result
-        if before is None or after is None or before.credit is None or after.credit is None:
-            continue
-        names = _names(print_ir, run.bitcode[one.module.key])
-        sizes = sizes_of(before.credit), sizes_of(after.credit)
-        asked = after.questions()
+    if before.credit is None or after.credit is None:
+        return []
+    sizes = sizes_of(before.credit), sizes_of(after.credit)
+    for part in after.every_part:
+        asked, credit, names = part.result.questions(), part.result.credit, None
+        assert credit is not None
         own = policy.decide_for(asked.header)(asked.observations)
         for number in np.flatnonzero(own != asked.answers).tolist():
-            ends = [int(after.credit.names[side[number]]) for side in (after.credit.callers, after.credit.callees)]
-            row: Row = {"module": one.module.name, "decision": "inline" if asked.answers[number] else "do not inline"}
-            for end, name in zip(ends, ("caller", "callee"), strict=True):
+            names = names or _names(print_ir, part.bitcode)
+            row: Row = {"module": part.module.name, "decision": "inline" if asked.answers[number] else "do not inline"}
+            for name, side in ("caller", credit.callers), ("callee", credit.callees):
+                end = int(credit.names[side[number]])
                 row[name] = names.get(end, "")
                 row |= {
                     f"{name}_{when}": int(of.get(end, 0)) for when, of in zip(("before", "after"), sizes, strict=True)
@@ -175,88 +158,224 @@ def _names(print_ir: Printer, bitcode: Path) -> dict[int, str]:
     return {hash64(name.encode()): text for name, text in named.items()}
 
 
-class LinkedModule:
-    """A module whose compiles are linked with the policy's objects of all others; ``best`` makes the smallest files."""
+@dataclass(frozen=True)
+class _Part:
+    """One compile of a module, in a build."""
 
-    def __init__(
-        self, run: EvaluationRun, module: Module, objects: Mapping[str, Path], with_heuristic_feature: bool
-    ) -> None:
-        self.module, self.best = module, objects[module.key]
-        self._run, self._objects, self._with_default = run, objects, with_heuristic_feature
-        self._programs = [one for one in run.programs if module.key in {part.key for part in one.modules}]
-        self._folder = run.folder / SEARCH / self.best.stem
-        self._folder.mkdir(parents=True)
-        self._known: dict[int, CompileResult] = {}  # by identity of the advisor, which the search keeps
-        self._least, self._shipped, self._first, self.num_compiles = math.inf, math.inf, math.inf, 0
-        self._paths, self._course = list[Path](), list[Row]()
+    module: Module
+    bitcode: Path
+    result: CompileResult
+    path: Path  # of the object
+    ignored: tuple[str, ...]  # features by which questions are not told apart
+
+    @cached_property
+    def answers(self) -> Mapping[bytes, int]:
+        """Answer by key of the question; -1, which none is, where two differ."""
+        header, observations, answers = self.result.questions()
+        found: dict[bytes, int] = {}
+        for key, answer in zip(observation_keys(header, observations, self.ignored), answers.tolist(), strict=True):
+            found[key] = answer if found.get(key, answer) == answer else -1
+        return found
+
+    def is_answered_by(self, advisor: Advisor | None) -> bool:
+        """Whether the advisor has been told all answers of this compile, so that it would be the same again."""
+        if not isinstance(advisor, OverridingAdvisor):
+            return False
+        return all(advisor.answers.get(key) == answer for key, answer in self.answers.items())
+
+
+_Unit = tuple[int, str, str]
+"""What is compiled: number of the program, where it is a back end of ThinLTO, else -1; key and hash of the module."""
+
+
+@dataclass
+class ProgramBuild:
+    """Programs of a project under one advisor; None is the heuristic."""
+
+    advisor: Advisor | None
+    programs: Sequence[Program]
+    wanted: Mapping[_Unit, tuple[Module, Path]]  # module and bitcode of each compile
+    folder: Path
+    parts: dict[_Unit, _Part] = field(default_factory=dict)  # what was compiled
+    earlier: dict[_Unit, _Part] = field(default_factory=dict)  # and before the import of ThinLTO
+    total: int = 0  # bytes of the linked files
+    error: CompileError | None = None  # the first, of a build that failed
+
+    def objects(self, program: int) -> dict[str, Path]:
+        """Objects that a program is linked of, by key of the module."""
+        return {key: part.path for (number, key, _), part in self.parts.items() if number in (-1, program)}
 
     @property
-    def saved(self) -> int:
-        """Bytes that the best object saves against the policy's."""
-        return int(self._first - self._shipped) if math.isfinite(self._first) else 0
+    def every_part(self) -> list[_Part]:
+        """Compiles in the order of linking, those before an import first."""
+        return [*self.earlier.values(), *self.parts.values()]
 
-    def best_questions(self) -> tuple[Header, np.ndarray, np.ndarray]:
-        """Questions of the smallest compile: header, observations uint8 [num, payload_bytes], answers int64 [num]."""
-        (result,) = self._known.values()
-        return result.questions()
+    @cached_property
+    def questions(self) -> tuple[Header, np.ndarray, np.ndarray]:
+        """Questions of all compiles: header, observations uint8 [num, payload_bytes], answers int64 [num]."""
+        asked = [part.result.questions() for part in self.every_part]
+        observations, answers = (np.concatenate([one[i] for one in asked]) for i in (1, 2))
+        return asked[0].header, observations, answers
 
-    def ask(self, advisor: OverridingAdvisor) -> tuple[Header, np.ndarray, np.ndarray]:
-        """The same of the compile of an advisor, which is the smallest: uint8 [num, payload_bytes], int64 [num]."""
-        return self._known[id(advisor)].questions()
+    @cached_property
+    def credit(self) -> CallAttribution | None:
+        """Functions of all decisions; None where some compile does not tell. Of several copies, the first is linked."""
+        asked = [part.result.credit for part in self.every_part]
+        if not all(asked):
+            return None
+        names = np.unique(np.concatenate([one.names for one in filter(None, asked)]))
+        sizes = np.full(len(names), -1.0, np.float32)
+        for part in reversed(self.parts.values()):
+            assert part.result.credit is not None
+            there = part.result.credit.sizes >= 0
+            sizes[np.searchsorted(names, part.result.credit.names[there])] = part.result.credit.sizes[there]
+        ends = [
+            np.concatenate([np.searchsorted(names, one.names[getattr(one, side)]) for one in filter(None, asked)])
+            for side in ("callers", "callees")
+        ]
+        return CallAttribution(names, sizes, *ends)
 
-    def job(self, advisor: OverridingAdvisor) -> CompileJob:
-        """A compile of the next outcomes to `judge`."""
-        path = self._folder / f"{self.num_compiles + len(self._paths)}.o"
-        self._paths.append(path)
-        key, bitcode, asked = self.module.key, self._run.bitcode[self.module.key], self._with_default
-        return CompileJob(
-            key, bitcode, advisor, with_heuristic_feature=asked, record=True, object_path=path, with_credit=True
-        )
 
-    def judge(self, advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome]) -> list[CompileOutcome]:
-        """Link what was compiled, for its score, and keep the best object."""
-        if self.num_compiles == 0:
-            with suppress(CompileError):
-                self._shipped = self._first = self._total(self._objects)
-                self._note()
-        paths, self._paths = self._paths, []
-        judged = [self._linked(outcome, path) for outcome, path in zip(outcomes, paths, strict=True)]
-        for advisor, outcome, path in zip(advisors, judged, paths, strict=True):
-            size = outcome.score(_SHIPPED)
-            if size < self._least:  # as the search does: the first of the smallest
-                assert outcome.result is not None
-                self._least, self._known = size, {id(advisor): outcome.result}
-            if size < self._shipped:
-                self._shipped, self.best = size, path
-        for path in paths:
-            if path != self.best:
-                path.unlink(missing_ok=True)
-        self.num_compiles += len(judged)
-        if self._course and self._shipped < self._course[-1]["total"]:
-            self._note()
-        return judged
+class LinkedPrograms:
+    """Programs of a project, built under one advisor after another.
+
+    Attributes:
+        project: its name.
+        heuristic: advisors that answer as the compiler would; none where asking for that hides a feature.
+        compiles_per_build: compiles of a build that changes answers in every module.
+        num_compiles: compiles of all builds so far.
+    """
+
+    def __init__(self, run: EvaluationRun, programs: Sequence[Program], quirks: Quirks) -> None:
+        self.project, self._run, self._programs = str(programs[0].row["project"]), run, programs
+        self.heuristic = [] if quirks.default_hides_a_feature else [EchoAdvisor(quirks.default_slot)]
+        self._modules, self._is_thin = modules_of(programs), run.linking.ships.form == "thin"
+        self.compiles_per_build = len(self._modules) * (2 if self._is_thin else 1)
+        self.num_compiles = self._num_builds = 0
+        self._first: ProgramBuild | None = None
+        self._best: ProgramBuild | None = None
+        self._course, self._folders = list[Row](), dict[Path, ExitStack]()
+        self._files = {one.key: run.bitcode[one.key] for one in self._modules}
+        folder = run.folder / SEARCH
+        folder.mkdir(parents=True)
+        for number, (key, path) in enumerate(self._files.items() if self._is_thin else ()):
+            self._files[key] = folder / f"{number}.bc"
+            self._files[key].write_bytes(fat_module(path))
+
+    @property
+    def found(self) -> tuple[ProgramBuild, ProgramBuild]:
+        """The first build of a search, and the smallest, the earlier of equal ones."""
+        assert self._first is not None
+        assert self._best is not None
+        return self._first, self._best
+
+    def ask(self, advisor: Advisor) -> tuple[Header, np.ndarray, np.ndarray]:
+        """`ProgramBuild.questions` under an advisor, which is the smallest: uint8 [num, payload_bytes], int64 [num]."""
+        _, best = self.found
+        assert best.advisor is advisor
+        return best.questions
+
+    def outcomes(self, advisors: Sequence[OverridingAdvisor]) -> list[CompileOutcome]:
+        """ProgramBuild under each advisor of a search, and keep the smallest build; CompileError if the first fails."""
+        builds, found = self.build(advisors), list[CompileOutcome]()
+        for build in builds:
+            if build.error is not None and self._first is None:
+                raise build.error
+            self._num_builds += 1
+            if build.error is not None:
+                found.append(CompileOutcome(None, build.error.kind, str(build.error)))
+                continue
+            found.append(CompileOutcome(CompileResult({_SHIPPED: build.total}, "", 0.0, credit=build.credit)))
+            if self._best is None or build.total < self._best.total:
+                self._note(self._num_builds if self._first else 0, build.total)
+                self._first, self._best = self._first or build, build
+        kept = {part.path.parent for build in self.found for part in build.every_part}
+        for folder in self._folders.keys() - kept:
+            self._folders.pop(folder).close()
+        return found
+
+    def build(self, advisors: Sequence[Advisor | None]) -> list[ProgramBuild]:
+        """Compile and link under each advisor. Its files stay until the next round of a search."""
+        every = {(-1, one.key, one.sha256): (one, self._files[one.key]) for one in self._modules}
+        builds = [ProgramBuild(advisor, self._programs, every, self._new_folder()) for advisor in advisors]
+        self._compile(builds)
+        if self._is_thin:
+            self._each(builds, self._import)
+            self._compile(builds)
+        self._each(builds, self._link)
+        return builds
 
     def course(self) -> list[Row]:
-        """Rows of ``artifacts.SEARCH_COURSE``, once the search has ended; none if the policy's objects do not link."""
-        if self._course and self._course[-1]["num_compiles"] < self.num_compiles:
-            self._note()
+        """Rows of ``artifacts.SEARCH_COURSE``, once the search has ended."""
+        if self._course[-1]["num_compiles"] < self._num_builds:
+            self._note(self._num_builds, self._course[-1]["total"])
         return self._course
 
-    def _linked(self, outcome: CompileOutcome, path: Path) -> CompileOutcome:
-        if outcome.result is None:
-            return outcome
-        try:
-            total = self._total({**self._objects, self.module.key: path})
-        except CompileError as error:
-            return CompileOutcome(None, error.kind, str(error))
-        return replace(outcome, result=replace(outcome.result, scores={**outcome.result.scores, _SHIPPED: total}))
+    def _note(self, num_builds: int, total: int) -> None:
+        self._course.append({"project": self.project, "num_compiles": num_builds, "total": total})
 
-    def _total(self, objects: Mapping[str, Path]) -> int:
+    def _new_folder(self) -> Path:
+        stack = ExitStack()
+        folder = stack.enter_context(scratch_directory())
+        self._folders[folder] = stack
+        return folder
+
+    def _each(self, builds: Sequence[ProgramBuild], step: Callable[[ProgramBuild], None]) -> None:
+        """Go on with all builds that have not failed."""
+
+        def tried(build: ProgramBuild) -> None:
+            try:
+                step(build)
+            except CompileError as error:
+                build.error = error
+
+        deque(in_threads(tried, [one for one in builds if one.error is None], self._run.linking.num_threads), 0)
+
+    def _compile(self, builds: Sequence[ProgramBuild]) -> None:
+        """Compile what builds want, but for what the smallest build has with the same answers."""
+        known = self._best.earlier | self._best.parts if self._best else {}
+        jobs = list[tuple[ProgramBuild, _Unit, CompileJob]]()
+        for build in builds:
+            for number, (unit, (module, bitcode)) in enumerate(build.wanted.items() if build.error is None else ()):
+                if unit in known and known[unit].is_answered_by(build.advisor):
+                    build.parts[unit] = known[unit]
+                    continue
+                job = CompileJob(
+                    module.key,
+                    bitcode,
+                    build.advisor,
+                    with_heuristic_feature=bool(self.heuristic) and build.advisor is not None,
+                    record=True,
+                    object_path=build.folder / f"{len(build.earlier) + number}.o",
+                    with_credit=True,
+                )
+                jobs.append((build, unit, job))
+        self.num_compiles += len(jobs)
+        outcomes = self._run.host.compile_all([job for _, _, job in jobs], SEARCH)
+        for (build, unit, job), outcome in zip(jobs, outcomes, strict=True):
+            if outcome.result is None:
+                build.error = build.error or CompileError(f"{job.module}: {outcome.reason}")
+            else:
+                assert job.object_path is not None
+                ignored = build.advisor.ignored if isinstance(build.advisor, OverridingAdvisor) else ()
+                build.parts[unit] = _Part(build.wanted[unit][0], job.bitcode, outcome.result, job.object_path, ignored)
+        for build in builds:  # in the order of linking, whatever was known
+            build.parts = {unit: build.parts[unit] for unit in build.wanted if unit in build.parts}
+
+    def _import(self, build: ProgramBuild) -> None:
+        """Let each module import what ThinLTO's index says."""
+        programs, wanted = list[Program](), dict[_Unit, tuple[Module, Path]]()
+        for number, program in enumerate(build.programs):
+            folder = build.folder / f"link-{number}"
+            folder.mkdir()
+            linked, files = thin_linked(self._run, program, build.objects(number), folder)
+            programs.append(linked)
+            wanted |= {(number, one.key, one.sha256): (one, files[one.key]) for one in linked.modules}
+        build.programs, build.wanted, build.earlier, build.parts = programs, wanted, build.parts, {}
+
+    def _link(self, build: ProgramBuild) -> None:
         how = self._run.linking
         link = partial(link_file, how.linker, timeout_s=how.timeout_s, ships=how.ships)
-        files = (link(LinkedFile.of_row(one.row), objects_of(one, objects)) for one in self._programs)
-        return sum(how.ships.total(section_sizes(data)) for data in files)
-
-    def _note(self) -> None:
-        key = {"project": self.module.project, "module": self.module.name}
-        self._course.append({**key, "num_compiles": self.num_compiles, "total": int(self._shipped)})
+        for number, program in enumerate(build.programs):
+            data = link(LinkedFile.of_row(program.row), objects_of(program, build.objects(number)))
+            build.total += how.ships.total(section_sizes(data))

@@ -230,13 +230,20 @@ def measure_references(run: EvaluationRun, front_end: FrontEnd, task_name: str) 
     imported = any(generation_of(run.bitcode[one.key]).index for one in modules_of(run.programs))
     rows: list[Row] = []
     for name in [NEVER] if imported else reference_names(task, front_end.settings.optimization):
-        folder = run.folder / "references" / name
         if name == NEVER:
+            folder = run.folder / "references" / name
             rows += run.ship(name, run.programs, run.bitcode, lambda module: task.references.passive, folder)
         else:
-            bitcode = _at_level(run, front_end, name, folder)
-            rows += run.ship(name, run.programs, bitcode, lambda module: None, folder, name)
+            rows += measure_level(run, front_end, name)
     return rows
+
+
+def measure_level(run: EvaluationRun, front_end: FrontEnd, level: str, advisor: Advisor | None = None) -> list[Row]:
+    """Compile the modules of programs at another level and link them; rows as of `measure_references`."""
+    folder = run.folder / "references" / level
+    return run.ship(
+        level, run.programs, _at_level(run, front_end, level, folder), lambda module: advisor, folder, level
+    )
 
 
 def measure_full_lto(run: EvaluationRun) -> list[Row]:

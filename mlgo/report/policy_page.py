@@ -24,8 +24,6 @@ from mlgo.report.ships import compare_shipped
 def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.ndarray, np.ndarray]:
     """What is known to be possible after so many compiles of each module.
 
-    Modules are searched by themselves, so what they save is added up. That is exact where each program is one module.
-
     Args:
         course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
         shipped: ``artifacts.SHIPPED_SIZES``.
@@ -40,9 +38,9 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
     if not course.num_rows or not both.any():
         return np.empty(0, np.int64), np.empty(0)
     steps = defaultdict[int, int](int)
-    before: dict[tuple[str, str], int] = {}
+    before: dict[str, int] = {}
     for row in course.to_pylist():
-        key = row["project"], row["module"]
+        key = row["project"]
         steps[row["num_compiles"]] += before.get(key, row["total"]) - row["total"]
         before[key] = row["total"]
     counts = np.array(sorted(steps), np.int64)

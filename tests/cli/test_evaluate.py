@@ -227,7 +227,6 @@ def test_a_program_of_unknown_modules(captured, policies, tmp_path, refused):
         (["--project", "nowhere"], "nowhere/project.parquet is missing"),
         (["--corpus", "nowhere"], "nowhere/modules.parquet is missing"),
         (["--project", "{captured}", "--preset", "config/presets/regalloc.yaml"], "was made for optimization -Oz"),
-        (["--project", "{captured}", "--ships", "thin", "--search", "9"], "form thin has two"),
     ],
 )
 def test_refusals_are_one_line(captured, policies, refused, options, message):
@@ -332,10 +331,11 @@ def test_a_search_finds_what_the_policy_leaves(evaluate, tmp_path):
     assert sizes(rows, "lib.so", "search")["text"] == 4 + 4
     assert read_provenance(tmp_path / "1/shipped.parquet")["search"] == 8
     course = read_table(tmp_path / "1/search.parquet", SEARCH_COURSE).to_pylist()
-    found = [(row["num_compiles"], row["total"]) for row in course if row["module"] == "used.c"]
-    before, after = (sizes(rows, "prog", who)["total"] for who in ("never-s0", "search"))
+    found = [(row["num_compiles"], row["total"]) for row in course]
+    names = {row["program"] for row in rows}
+    before, after = (sum(sizes(rows, one, who)["total"] for one in names) for who in ("never-s0", "search"))
     assert (found[0], found[-1][1]) == ((0, before), after)
-    assert 4 <= found[1][0] <= found[-1][0] <= 8  # the heuristic is one of the starts
+    assert 2 == found[1][0] <= found[-1][0] <= 8  # the heuristic is one of the starts
     assert "What a search knows" in (tmp_path / "1/report.html").read_text()
 
 

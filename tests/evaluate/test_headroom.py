@@ -24,7 +24,6 @@ from mlgo.evaluate.search import (
     ask_trees,
     doubt_of,
     run_searches,
-    saved,
     search,
     sizes_of,
 )
@@ -85,9 +84,8 @@ class Setting:
     def search(self, number, starts, budget, flips=4, promise=NO_PROMISE, seed=0):
         one = self.modules[number].module
         starts = [OverridingAdvisor(start, ignored=MODULE_WIDE) for start in starts]
-        return search(
-            starts, ask_trees(self.store, one.sha256), promise, "text_bytes", budget, flips, generator(seed, "test")
-        )
+        ask, rng = ask_trees(self.store, one.sha256), generator(seed, "test")
+        return search(starts, ask, promise, "text_bytes", lambda done: budget - done, flips, rng)
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +303,11 @@ def rounds(size_of: Callable, num_questions: int, budget: int, flips: int = 3, s
         return CompileOutcome(None, "exit") if size is None else CompileOutcome(CompileResult(scores(0, size), "", 0.0))
 
     ask = asking(num_questions)
-    return driven(search([START], ask, in_order, "text_bytes", budget, flips, generator(seed, "test")), ask, outcome)
+    return driven(
+        search([START], ask, in_order, "text_bytes", lambda done: budget - done, flips, generator(seed, "test")),
+        ask,
+        outcome,
+    )
 
 
 def driven(one, ask, outcome):
@@ -336,13 +338,15 @@ def of_functions(savings, apart):
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
     ask = asking(num)
-    one = search([START], ask, lambda *_: -np.arange(num), "text_bytes", 12, 2, generator(0, "test"))
+    one = search(
+        [START], ask, lambda *_: -np.arange(num), "text_bytes", lambda done: 12 - done, 2, generator(0, "test")
+    )
     return driven(one, ask, outcome)
 
 
 def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
     asked, result = of_functions([-3, 5, -1, 2], apart=True)
-    assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1), (0, 1, 0, 0)]]  # the better half is one of two
+    assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1)]]  # what helped, together
     assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
 
 
@@ -350,6 +354,43 @@ def test_calls_of_one_function_are_tried_apart():
     asked, result = of_functions([-3, 5, -1, 2], apart=False)
     assert asked[1] == [(1, 0, 0, 0), (0, 1, 0, 0)]
     assert result.best.result.scores["text_bytes"] == 50 - 5 - 2
+
+
+def test_a_function_that_disappears_with_its_last_call_is_found():
+    """Each copy costs 2 bytes, and the callee, of 10, goes with the last of three calls; two others each save 1."""
+    names = np.arange(8, dtype=np.uint64)
+    callers, callees = np.arange(5, dtype=np.int32), np.array([5, 5, 5, 6, 7], np.int32)
+
+    def outcome(answers):
+        sizes = np.full(8, 10.0, np.float32)
+        sizes[:3] += 2 * np.array(answers[:3])
+        sizes[3:5] -= answers[3:]
+        sizes[5] = -1 if all(answers[:3]) else 10
+        credit = CallAttribution(names, sizes, callers, callees)
+        return CompileOutcome(CompileResult(scores(0, int(sizes[sizes > 0].sum())), "", 0.0, credit=credit))
+
+    ask, promise = asking(5), lambda *_: -np.arange(5)
+    one = search([START], ask, promise, "text_bytes", lambda done: 20 - done, 4, generator(0, "test"))
+    _, result = driven(one, ask, outcome)
+    assert result.best.result.scores["text_bytes"] == 80 + 6 - 10 - 2
+
+
+def test_what_does_not_help_in_company_is_left_out():
+    """Calls of one function, in callers of 40 bytes: each saves alone; the second costs the first caller 20."""
+    names = np.arange(4, dtype=np.uint64)
+    callers, callees = np.arange(3, dtype=np.int32), np.full(3, 3, np.int32)
+
+    def outcome(answers):
+        a, b, c = answers
+        sizes = np.array([40 - 6 * a + 20 * a * b, 40 - 5 * b, 40 - 2 * c, 9], np.float32)
+        credit = CallAttribution(names, sizes, callers, callees)
+        return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
+
+    ask = asking(3)
+    one = search([START], ask, NO_PROMISE, "text_bytes", lambda done: 7 - done, 3, generator(0, "test"))
+    asked, result = driven(one, ask, outcome)
+    assert asked[1:4] == [[(1, 0, 0), (0, 1, 0), (0, 0, 1)], [(1, 1, 1)], [(0, 1, 1)]]
+    assert result.best.result.scores["text_bytes"] == 129 - 5 - 2
 
 
 def test_flips_that_help_are_combined():
@@ -370,7 +411,7 @@ def test_the_better_half_is_tried_too():
         return 100 - sum(answers) * (4 - sum(answers)) - answers[0]
 
     asked, result = rounds(size_of, 4, 7, flips=4)
-    assert asked[2] == [(1, 1, 1, 1), (1, 1, 0, 0)]
+    assert asked[2:4] == [[(1, 1, 1, 1)], [(1, 1, 0, 0)]]
     assert result.best.result.scores["text_bytes"] == 95
 
 
@@ -423,9 +464,10 @@ def test_what_the_caller_was_inlined_into():
 
 
 def test_saved_by_hand():
+    affected = AffectedFunctions(credit([(MAIN, F), (F, G)]), np.array([0, 0]))
     before = sizes_of(credit([(MAIN, F)], [30, 20, -1, 5]))
     after = sizes_of(credit([(MAIN, F)], [44, -1, 7, 5]))
     assert before == {MAIN: 30, F: 20, H: 5}
-    assert saved(before, after, frozenset({MAIN, F})) == 6  # 20 bytes gone, 14 more
-    assert saved(before, after, frozenset({G})) == -7
-    assert saved(before, after, frozenset({H})) == 0
+    assert affected.saved(before, after, [frozenset({MAIN, F}), frozenset({G})]) == [6, -7]  # 20 bytes gone, 14 more
+    assert affected.saved(before, after, [frozenset({MAIN, F}), frozenset({F, G})]) == [-14 + 10, 10 - 7]  # F is shared
+    assert affected.saved(before, after, [frozenset({H}), frozenset({MAIN})]) == [0, 6]  # F is called by MAIN, G is not

@@ -28,14 +28,14 @@ def shipped(**totals: int | None) -> pa.Table:
 
 def course(**steps: list[tuple[int, int]]) -> pa.Table:
     rows = [
-        {"project": "p", "module": module, "num_compiles": count, "total": total}
-        for module, found in steps.items()
+        {"project": project, "num_compiles": count, "total": total}
+        for project, found in steps.items()
         for count, total in found
     ]
     return pa.Table.from_pylist(rows, SEARCH_COURSE)
 
 
-def test_savings_of_modules_add_up():
+def test_savings_of_projects_add_up():
     table = course(a=[(0, 980), (8, 970), (16, 970)], b=[(0, 980), (4, 975), (8, 940), (12, 940)])
     counts, gains = known_gains(table, shipped(**{"heuristic": 1000, "es-s0": 980, "never": 2000}), "es-s0")
     assert counts.tolist() == [0, 4, 8, 12, 16]
