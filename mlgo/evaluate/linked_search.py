@@ -36,6 +36,10 @@ from mlgo.policy.stored import StoredPolicy
 SEARCH = "search"
 """Name of the contender."""
 
+OF_CALLER = ("caller_users", "caller_basic_block_count", "caller_conditionally_executed_blocks")
+"""Features that describe the caller as it is by then. One changed answer changes them in all later questions of the
+function, and what was found for these would not hold any more; so they are not used to tell questions apart."""
+
 _SHIPPED = "shipped"  # score of a compile: total bytes of the linked files
 
 
@@ -105,12 +109,12 @@ def overrides_of(build: "ProgramBuild", policy: Policy) -> Overrides | None:
 
 
 def told_apart(header: Header, policy: Policy) -> tuple[str, ...]:
-    """Features by which questions are known again: all that a build's compiler sends, but those of the whole module."""
+    """Features by which questions are known again: what a build's compiler sends, but `MODULE_WIDE` and `OF_CALLER`."""
     return tuple(spec.name for spec in header.features if spec.name not in _ignored(policy))
 
 
 def _ignored(policy: StoredPolicy) -> tuple[str, ...]:
-    return (*MODULE_WIDE, *get_task(policy.task).default_features)
+    return (*MODULE_WIDE, *OF_CALLER, *get_task(policy.task).default_features)
 
 
 def known_share(overrides: Overrides, build: "ProgramBuild") -> float:
