@@ -216,7 +216,8 @@ def _evaluate(
                 found = evaluate_thin(project, policy, name) if is_thin else evaluate_project(project, policy, name)
                 linked = _linked(project, found, name)
                 overrides = policy.overrides if isinstance(policy, Policy) else None
-                programs = LinkedPrograms(project, linked, toolchain.quirks) if linked else None
+                wanted = linked and (args.search or overrides)
+                programs = LinkedPrograms(project, linked, toolchain.quirks) if wanted else None
                 if programs and overrides:
                     (tried,) = programs.build([policy])
                     share = 0.0 if tried.error else known_share(overrides, tried)
