@@ -39,6 +39,7 @@ from mlgo.host.linker import (
     await_linker,
     differing_options,
     generation_options,
+    link_alone,
     link_arguments,
     link_command,
     section_sizes,
@@ -193,18 +194,26 @@ _TOLERANCE = 1.0005
 
 
 def finish_merged(
-    toolchain: Toolchain, merged: Path, settings: CompileConfig, with_link: Callable[[bytes], bytes]
+    toolchain: Toolchain,
+    merged: Path,
+    settings: CompileConfig,
+    with_link: Callable[[bytes], bytes],
+    link: Callable[[Path], bytes],
 ) -> Path:
     """Keep of a merged module the variant that full link-time optimization makes no smaller, with what its link adds.
 
-    It is the first, so the one that asks the most, of which neither total nor code is more than 0.05 % above the least
-    of all. Returns its object without advice.
+    It is the first, so the one that asks the most, of whose linked file neither total nor code is more than 0.05 %
+    above the least of all. Returns its object without advice.
+
+    Args:
+        with_link: adds to bitcode what the link wants of its compile.
+        link: the linked file of an object.
     """
     sizes = []
     for module in variants(merged):
         module.write_bytes(with_link(read_input(module)))
         compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
-        found = section_sizes(read_input(module.with_suffix(".o")))
+        found = section_sizes(link(module.with_suffix(".o")))
         sizes.append((settings.ships.total(found), found["text"]))
     least = [min(some) for some in zip(*sizes, strict=True)]
     fits = [all(size <= _TOLERANCE * low for size, low in zip(one, least, strict=True)) for one in sizes]
@@ -367,7 +376,8 @@ def _merged_row(
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
             return row | {"bitcode": with_link(row["bitcode"])}
-        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
+        linked = partial(link_alone, tools.linker, link, timeout_s=tools.timeout_s, ships=front_end.settings.ships)
+        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link, linked)
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
     if differing := [one for one in differing_options(compiled) if one not in options]:

@@ -209,7 +209,9 @@ class _LinkSteps:
         linked = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
         with_link = partial(with_options, options=generation_options(linked, [models]))
-        plain = finish_merged(self._compiler, merged, settings, with_link)
+        plain = finish_merged(
+            self._compiler, merged, settings, with_link, lambda compiled: read_input(self._with_object(compiled))
+        )
         if policy is None:
             return 0, self._with_object(plain), None
         task = get_task(policy.task)
