@@ -149,14 +149,14 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
     Args:
         shipped: ``artifacts.SHIPPED_SIZES`` by the text of the record of what ships. The first is what others are
             compared with. Other levels and full LTO, where they were measured, are ways of their own; so is each way
-            with identical functions folded, unless its record says how they are folded.
+            with identical functions folded, unless a record says how: its own, or one that is the same but for that.
 
     Returns:
         Totals over the programs that were measured in all ways, of all and by language, then each program.
     """
     own = Contender.named(policy)
     together = programs.measured_everywhere(list(shipped.values()), [HEURISTIC, policy, *_WAYS])
-    ways = [way for record, table in shipped.items() for way in _ways(record, table, own, bootstrap, together)]
+    ways = [way for record in shipped for way in _ways(record, shipped, own, bootstrap, together)]
     ways = [way for way in ways if way.num_programs]
     first = {way.scope: way for way in reversed(ways)}
     parts = [one for one in (ALL, *LANGUAGE_TITLES) if one in first]
@@ -184,10 +184,17 @@ def compare_records(shipped: Mapping[str, pa.Table], policy: str, bootstrap: Boo
 
 
 def _ways(
-    record: str, shipped: pa.Table, own: Contender, bootstrap: Bootstrap, together: frozenset[str]
+    record: str,
+    every: Mapping[str, pa.Table],
+    own: Contender,
+    bootstrap: Bootstrap,
+    together: frozenset[str],
 ) -> Iterator[_WayToShip]:
+    shipped = every[record]
     others = [one for one in programs.ship_references(shipped) if one.name in _WAYS]
-    tables = {"": shipped} if "folding=" in record else {"": shipped, ", folded": programs.as_folded(shipped)}
+    tables = {"": shipped}
+    if "folding=" not in record and f"{record},folding=all" not in every:
+        tables[", folded"] = programs.as_folded(shipped)
     for folded, table in tables.items():
         measured = programs.measured_programs(table, [own, *others])
         totals = programs.measured_programs(programs.only_programs(table, together), [own, *others])

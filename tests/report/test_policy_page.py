@@ -104,3 +104,6 @@ def test_files_with_folded_functions_are_a_way_to_ship():
         ["objects, folded", "1,990", "+5.24 %", "+5.53 %"],  # 1,880
         ["objects, -Os, folded", "1,770", "+15.71 %", "-"],
     ]
+    ways["objects,folding=all"] = ways["objects"]  # which says better what folded files are
+    labels = [row[2] for row in compare_records(ways, "es-s0", POINTS_ONLY).cells(PLAIN)]
+    assert labels == [f"objects{folded}{level}" for folded in ("", ",folding=all") for level in ("", ", -Os")]

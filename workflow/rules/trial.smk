@@ -40,6 +40,7 @@ WAYS_TO_SHIP = [
     "objects,sections=yes",
     "thin,sections=yes",
     "whole,sections=yes",
+    "whole,sections=yes,folding=all",
 ]
 
 
