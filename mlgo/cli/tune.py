@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.artifacts import Row
-from mlgo.base.files import write_text
+from mlgo.base.files import read_input, write_bytes, write_text
 from mlgo.base.names import LANGUAGES
 from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
@@ -42,6 +43,9 @@ from mlgo.pool.cores import usable_cores
 
 DECISIONS = "decisions.csv"
 """File beside a tuned policy: which calls it decides otherwise."""
+
+TRIED = "tried.bin"
+"""File beside it, for a call that goes on: hashes of what was tried in vain, uint64."""
 
 _SMALL = ("-Os", "-Oz")
 
@@ -91,9 +95,12 @@ def run(args: argparse.Namespace) -> None:
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
-    claim(args.output, ("policy.json", "weights.npy", DECISIONS))
+    claim(args.output, ("policy.json", "weights.npy", DECISIONS, TRIED))
     origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(LANGUAGES)}
-    spent = earlier.origin["tuned"]["num_compiles"] if earlier and not args.update else 0
+    spent, tried = 0, set[int]()
+    if earlier and not args.update:
+        spent, known = earlier.origin["tuned"]["num_compiles"], args.output / TRIED
+        tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
     with (
         CompileHost(tools.toolchain, policy.task, tools.compiling, args.workers, workers=workers_of(values)) as host,
         scratch_directory() as scratch,
@@ -115,6 +122,7 @@ def run(args: argparse.Namespace) -> None:
         def keep(overrides: Overrides | None, base: int, total: int) -> None:
             num_compiles = spent + programs.num_compiles
             told = {**of, "num_compiles": num_compiles, "heuristic": heuristic, "base": base, "total": total}
+            write_bytes(args.output / TRIED, np.array(sorted(tried), np.uint64).tobytes())
             save_policy(replace(policy, overrides=overrides, origin=origin | {"tuned": told}), args.output)
 
         def after_round(first: ProgramBuild, best: ProgramBuild) -> bool:
@@ -126,7 +134,7 @@ def run(args: argparse.Namespace) -> None:
         budget, flips = args.budget - spent - beside, values.value("headroom.flips_per_round")
         more_starts = [earlier] if earlier else []
         try:
-            first, best = search_linked(programs, policy, budget, flips, of["seed"], more_starts, after_round)
+            first, best = search_linked(programs, policy, budget, flips, of["seed"], more_starts, after_round, tried)
         except KeyboardInterrupt:
             print(f"{args.output} holds the best so far; the same command goes on", file=sys.stderr)
             raise
@@ -149,7 +157,7 @@ def run(args: argparse.Namespace) -> None:
     )
     text = "\n".join([text, *notes])
     record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
-    say(args, record, text)
+    say(args, {**record, "notes": notes}, text)
 
 
 def _built(programs: LinkedPrograms, advisor: Policy | None) -> ProgramBuild:

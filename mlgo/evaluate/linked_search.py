@@ -30,7 +30,7 @@ from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.host.tasks.task import Advisor, EchoAdvisor, PureAdvisor, get_task
 from mlgo.host.toolchain import Quirks
 from mlgo.objects.symbols import demangled
-from mlgo.policy.policy import Overrides, OverridingAdvisor, Policy, observation_keys
+from mlgo.policy.policy import Overrides, OverridingAdvisor, Policy
 from mlgo.policy.stored import StoredPolicy
 
 SEARCH = "search"
@@ -51,6 +51,7 @@ def search_linked(
     seed: int,
     more_starts: Sequence[PureAdvisor] = (),
     after_round: Callable[["ProgramBuild", "ProgramBuild"], bool] = lambda first, best: True,
+    tried: set[int] | None = None,
 ) -> "tuple[ProgramBuild, ProgramBuild]":
     """Search a project for answers that make its linked files smaller.
 
@@ -61,6 +62,7 @@ def search_linked(
     Args:
         budget: compiles of modules.
         after_round: called with the policy's build and the smallest; a false result ends the search.
+        tried: of an earlier search, see `search`.
 
     Returns:
         The same two builds. Of equal ones, the earlier is the smallest.
@@ -75,7 +77,7 @@ def search_linked(
         return max(0, end - programs.num_compiles) // programs.compiles_per_build
 
     rng = generator(seed, "linked-search", programs.project)
-    one = search(starts, programs.ask, doubt_of(policy), _SHIPPED, left, flips_per_round, rng)
+    one = search(starts, programs.ask, doubt_of(policy), _SHIPPED, left, flips_per_round, rng, tried)
     advisors = next(one)
     with suppress(StopIteration):
         while True:
@@ -170,22 +172,13 @@ class _Part:
     bitcode: Path
     result: CompileResult
     path: Path  # of the object
-    ignored: tuple[str, ...]  # features by which questions are not told apart
-
-    @cached_property
-    def answers(self) -> Mapping[bytes, int]:
-        """Answer by key of the question; -1, which none is, where two differ."""
-        header, observations, answers = self.result.questions()
-        found: dict[bytes, int] = {}
-        for key, answer in zip(observation_keys(header, observations, self.ignored), answers.tolist(), strict=True):
-            found[key] = answer if found.get(key, answer) == answer else -1
-        return found
 
     def is_answered_by(self, advisor: Advisor | None) -> bool:
-        """Whether the advisor has been told all answers of this compile, so that it would be the same again."""
-        if not isinstance(advisor, OverridingAdvisor):
-            return False
-        return all(advisor.answers.get(key) == answer for key, answer in self.answers.items())
+        """Whether the advisor gives all answers of this compile, so that it would be the same again."""
+        header, observations, answers = self.result.questions()
+        return isinstance(advisor, OverridingAdvisor) and bool(
+            (advisor.decide_for(header)(observations) == answers).all()
+        )
 
 
 _Unit = tuple[int, str, str]
@@ -361,8 +354,7 @@ class LinkedPrograms:
                 build.error = build.error or CompileError(f"{job.module}: {outcome.reason}")
             else:
                 assert job.object_path is not None
-                ignored = build.advisor.ignored if isinstance(build.advisor, OverridingAdvisor) else ()
-                build.parts[unit] = _Part(build.wanted[unit][0], job.bitcode, outcome.result, job.object_path, ignored)
+                build.parts[unit] = _Part(build.wanted[unit][0], job.bitcode, outcome.result, job.object_path)
         for build in builds:  # in the order of linking, whatever was known
             build.parts = {unit: build.parts[unit] for unit in build.wanted if unit in build.parts}
 

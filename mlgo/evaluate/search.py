@@ -9,7 +9,7 @@ searched with some hundred compiles.
 """
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -18,12 +18,14 @@ from typing import TypeVar
 import numpy as np
 from tqdm import tqdm
 
+from mlgo.base.files import hash64
 from mlgo.errors import ArtifactError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
-from mlgo.host.actions import Observation
+from mlgo.host.actions import Observation, answer_dtype
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
+from mlgo.host.tasks.task import Decide, Responder
 from mlgo.policy.policy import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.tree_store import ReplayStore
@@ -49,8 +51,8 @@ class AffectedFunctions:
         self._callees = [names[number] for number in credit.callees.tolist()]
         self._answers: list[int] = answers.tolist()
         self._near: dict[int, set[int]] = defaultdict(set)  # callers and callees
-        self._inlined_into: dict[int, set[int]] = defaultdict(set)
         self._calls: dict[int, set[int]] = defaultdict(set)
+        self._inlined_into: dict[int, set[int]] = defaultdict(set)
         for caller, callee, answer in zip(self._callers, self._callees, self._answers, strict=True):
             self._calls[caller].add(callee)
             self._near[caller].add(callee)
@@ -67,7 +69,7 @@ class AffectedFunctions:
 
     def of(self, questions: Iterable[int]) -> Functions:
         """Functions that the answers to some questions may change."""
-        found: set[int] = set()
+        found = set[int]()
         for number in questions:
             caller, callee = self._callers[number], self._callees[number]
             around, left = {caller}, [caller]  # and all that it was inlined into, directly or not
@@ -121,13 +123,22 @@ MODULE_WIDE = ("node_count", "edge_count")
 """Features that count the whole module's functions and calls. One flipped answer changes them in all later questions,
 so they are not used to tell questions apart."""
 
+OF_OTHER_CALLS = ("callee_users", "cost_estimate", "last_call_to_static_bonus")
+"""Features that change with other calls of the callee."""
+
 _MAX_GROUP = 4
 _DRAWS = 4  # groups drawn for each one wanted; some have been tried already
 _MAX_TOGETHER = 64
 """Flips in one compile. More would change more elsewhere than they reach."""
 
+_ENOUGH, _RIDGE, _MOST_SAVED = 200, 10.0, 100.0
+"""Flips from which others are predicted, the penalty of the regression, and bytes that one of them counts at most."""
+
 _MAX_CALLS = 16
 """Calls of a function that are turned round at once. It disappears with the last."""
+
+_MOST_FAILED = 2
+"""Unions without success after which a flip counts as one that does not help."""
 
 _NUM_UNIONS = 3
 """Compiles of a round that are kept for what helped together."""
@@ -153,6 +164,33 @@ def doubt_of(policy: StoredPolicy) -> Promise:
     return promise
 
 
+class LearnedPromise:
+    """How many bytes a flip may save, by ridge regression on those that were tried; a promise where these are few."""
+
+    def __init__(self, first: Promise) -> None:
+        self._first, self._known, self._saved = first, list[np.ndarray](), list[float]()
+        self._rows = np.zeros((0, 0))  # of the questions that were asked about last
+
+    def learn(self, saved: Mapping[int, float]) -> None:
+        """Take labels of flips, by number of the question that was ranked last."""
+        self._known += [self._rows[number] for number in saved]
+        self._saved += saved.values()
+
+    def __call__(self, header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
+        """Rank questions as the first promise does."""
+        first = self._first(header, observations, answers)
+        numbers = np.column_stack([observations, first]).astype(np.float64)
+        numbers = np.column_stack([np.sign(numbers) * np.log1p(np.abs(numbers)), np.ones(len(numbers))])
+        self._rows = np.hstack([numbers * (answers == 0)[:, None], numbers * (answers != 0)[:, None]])
+        if len(self._saved) < _ENOUGH:
+            return first
+        known = np.array(self._known)
+        center, scale = known.mean(0), known.std(0) + 1e-9
+        known, saved = (known - center) / scale, np.clip(self._saved, -_MOST_SAVED, _MOST_SAVED)
+        weights = np.linalg.solve(known.T @ known + _RIDGE * np.eye(known.shape[1]), known.T @ (saved - saved.mean()))
+        return np.asarray((self._rows - center) / scale @ weights)
+
+
 def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
     """Questions of compiles of one module, from its response tree."""
 
@@ -175,6 +213,7 @@ def search(
     left: Callable[[int], int],
     flips_per_round: int,
     rng: np.random.Generator,
+    tried: set[int] | None = None,
 ) -> Search:
     """Look for answers that make one module smaller.
 
@@ -188,22 +227,26 @@ def search(
         objective: size to make smaller, by the names of ``compile.objective``.
         left: how many compiles may still be asked for, after so many.
         flips_per_round: flips tried side by side; their number, not that of the workers, decides the results.
+        tried: hashes of flips that were tried in vain by an earlier search, to which those of this one are added.
     """
     starts = list(starts[: left(0)])
     first = yield starts
-    num_compiles, best, flips = len(starts), _smallest(starts, first, objective), _Flips(ask, promise, rng)
-    while best is not None and (room := left(num_compiles)) > 0:
-        trials = flips.choose(best, min(flips_per_round, max(1, room - _NUM_UNIONS) if best.credit else room))
-        if not trials:
-            break
-        trying = _Round(best, objective, best.advisor.with_answers(flips.known), flips.affected)
-        helpful = yield from trying.apart(trials)
-        num_compiles += len(trials)
-        if len(helpful) > (max(map(len, trials)) == 1):  # else a trial has shown it
-            num_compiles += yield from trying.together(helpful, left(num_compiles))
-        if trying.smallest is not best:
-            best, flips.progress = trying.smallest, True
-            flips.try_again(one for one in helpful if not one.answers.items() <= best.advisor.answers.items())
+    num_compiles, best = len(starts), _smallest(starts, first, objective)
+    flips = _Flips(ask, promise, rng, set() if tried is None else tried)
+    while best is not None and left(num_compiles) > 0:
+        trying = _Round(best, objective, flips.turn(best), flips.affected)
+        while trying.smallest is best and (room := left(num_compiles)) > 0:
+            trials = flips.choose(min(flips_per_round, max(1, room - _NUM_UNIONS) if best.credit else room))
+            if not trials:
+                return SearchResult(first, best.outcome, num_compiles)
+            num_compiles += len(trials)
+            if (yield from trying.apart(trials)):
+                num_compiles += yield from trying.together(left(num_compiles))
+        flips.learn(trying.labels)
+        flips.try_again(
+            one for one in trying.helpful if not one.answers.items() <= trying.smallest.advisor.answers.items()
+        )
+        flips.progress, best = flips.progress or trying.smallest is not best, trying.smallest
     return SearchResult(first, best.outcome if best else None, num_compiles)
 
 
@@ -235,49 +278,69 @@ def _joined(flips: Iterable[_Flip]) -> dict[bytes, int]:
 
 
 class _Round:
-    """Compiles with other answers than the best so far, one after the other.
+    """Compiles with other answers than the best so far, one after the other, until one is smaller.
 
     Attributes:
         smallest: the first of the smallest compiles, the best before among them.
+        labels: bytes that each flip has saved, by the questions that it answers otherwise.
+        helpful: flips that made the module, or its functions, smaller, the most helpful first.
     """
 
     def __init__(
         self, best: _Compile, objective: str, base: OverridingAdvisor, affected: AffectedFunctions | None
     ) -> None:
         self.smallest, self._best, self._objective, self._base, self._affected = best, best, objective, base, affected
-        self._known = list[dict[bytes, int]]()
+        self.helpful, self.labels = list[_Flip](), dict[frozenset[bytes], float]()
+        self._known, self._failed = list[dict[bytes, int]](), Counter[frozenset[bytes]]()
 
-    def apart(self, trials: Sequence[_Trial]) -> _Compiles[list[_Flip]]:
-        """Compile trials; their flips that made the module, or its functions, smaller, the most helpful first."""
-        found: list[tuple[float, _Flip]] = []
+    def apart(self, trials: Sequence[_Trial]) -> _Compiles[bool]:
+        """Compile trials; whether they have found flips to try together."""
+        found: list[tuple[_Flip, float]] = []
         for trial, outcome in zip(trials, (yield from self._compile(trials)), strict=True):
-            if len(trial) == 1:
-                found.append((self._best.size - outcome.score(self._objective), trial[0]))  # NaN is not smaller
+            if outcome.result is not None and len(trial) == 1:
+                found.append((trial[0], self._best.size - outcome.score(self._objective)))
             elif outcome.result is not None and outcome.result.credit is not None:
-                found += zip(self._saved(outcome.result.credit, trial), trial, strict=True)
-        helped = [pair for pair in found if pair[0] > 0]
-        return [flip for _, flip in sorted(helped, key=lambda pair: -pair[0])]
+                found += zip(trial, self._saved_by(trial, outcome.result.credit), strict=True)
+        self.labels |= {frozenset(flip.answers): saved for flip, saved in found}
+        helped = [flip for flip, saved in found if saved > 0]
+        every = [*self.helpful, *helped]
+        self.helpful = sorted(every, key=lambda flip: -self.labels[frozenset(flip.answers)])
+        return bool(helped) and len(every) > (max(map(len, trials)) == 1)  # else a trial has shown it
 
-    def together(self, helpful: _Trial, room: int) -> _Compiles[int]:
+    def together(self, room: int) -> _Compiles[int]:
         """Compile flips that helped together; the number of compiles.
 
-        All, and those that reach no common function; of the smaller, those that help in that company, too, for as long
-        as that is smaller; and if nothing is, the better half, the better quarter and so on.
+        First in unions that reach no common function; then all that help in that company, and those of the smallest
+        alone; the same again for as long as that is smaller; and if nothing is, the better half, the better quarter and
+        so on. A flip whose unions fail again and again helps no more: what it costs is elsewhere.
         """
-        num_compiles, before, unions = 0, self.smallest, [helpful, _disjoint(helpful)]
+        num_compiles, before, is_first = 0, self.smallest, True
+        helpful = self.helpful
+        unions = self._fresh(_packed(helpful, _NUM_UNIONS)) or self._fresh([helpful]) or [helpful[::2], helpful[1::2]]
         while unions := self._fresh(unions)[: room - num_compiles]:
             last = self.smallest
             outcomes = yield from self._compile(unions)
             num_compiles += len(unions)
             scores = [outcome.score(self._objective) for outcome in outcomes]
             least = min(range(len(unions)), key=lambda number: (np.isnan(scores[number]), scores[number]))
-            result, union = outcomes[least].result, unions[least]
-            if result is not None and result.credit is not None and (self.smallest is not last or num_compiles <= 2):
-                pairs = zip(union, self._saved(result.credit, union), strict=True)
-                unions = [[flip for flip, saved in pairs if saved > 0]]
+            kept = [self._kept(union, outcome) for union, outcome in zip(unions, outcomes, strict=True)]
+            for union, score in zip(unions, scores if is_first else (), strict=is_first):
+                self._failed.update(frozenset(flip.answers) for flip in union if not score < self._best.size)
+            if any(kept) and (is_first or self.smallest is not last):
+                every = {frozenset(flip.answers): flip for union in kept for flip in union}
+                unions = [list(every.values()), kept[least]]
             else:
-                unions = [union[: len(union) // 2]] if self.smallest is before else []
+                unions = [unions[least][: len(unions[least]) // 2]] if self.smallest is before else []
+            is_first = False
+        self.helpful = [one for one in self.helpful if self._failed[frozenset(one.answers)] < _MOST_FAILED]
         return num_compiles
+
+    def _kept(self, union: _Trial, outcome: CompileOutcome) -> list[_Flip]:
+        """Those that help in this company."""
+        if outcome.result is None or outcome.result.credit is None:
+            return []
+        pairs = zip(union, self._saved_by(union, outcome.result.credit), strict=True)
+        return [flip for flip, saved in pairs if saved > 0]
 
     def _fresh(self, unions: Sequence[_Trial]) -> list[_Trial]:
         fresh = {frozenset(_joined(union).items()): union for union in unions}
@@ -292,21 +355,11 @@ class _Round:
             self.smallest = found
         return outcomes
 
-    def _saved(self, credit: CallAttribution, flips: _Trial) -> list[float]:
+    def _saved_by(self, flips: _Trial, credit: CallAttribution) -> list[float]:
         """Bytes that each of some flips has saved in a compile of all of them."""
         assert self._best.credit is not None
         assert self._affected is not None
         return self._affected.saved(sizes_of(self._best.credit), sizes_of(credit), [flip.reach for flip in flips])
-
-
-def _disjoint(flips: Iterable[_Flip]) -> list[_Flip]:
-    """Flips, the first first, that reach no common function."""
-    found, reached = list[_Flip](), set[int]()
-    for flip in flips:
-        if reached.isdisjoint(flip.reach):
-            found.append(flip)
-            reached |= flip.reach
-    return found
 
 
 def _smallest(
@@ -327,50 +380,53 @@ class _Flips:
     Single ones and the calls of one function, in passes for as long as a pass helps, then random groups.
     """
 
-    def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator) -> None:
-        self.progress, self.known = False, dict[bytes, int]()
+    def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator, tried: set[int]) -> None:
+        self.progress = False
         self.affected: AffectedFunctions | None = None  # by the decisions of the compile that is turned round
-        self._ask, self._promise, self._rng = ask, promise, rng
-        self._tried: set[frozenset[bytes]] = set()
+        self._ask, self._promise, self._rng = ask, LearnedPromise(promise), rng
+        self._tried = tried  # by `_hash_of`
         self._waiting = list[frozenset[bytes]]()  # what helped already, but was not kept
+        self._candidates: Sequence[AbstractSet[bytes]] = ()  # the most promising first
+        self._turned: Mapping[bytes, int] = {}  # the other answer to each question
+        self._reach: Callable[[AbstractSet[bytes]], Functions] = lambda group: frozenset()
 
     def try_again(self, flips: Iterable[_Flip]) -> None:
         """Try these flips first, as the compile that they helped is not the best any more."""
         self._waiting = [frozenset(flip.answers) for flip in flips]
-        self._tried.difference_update(self._waiting)
+        self._tried.difference_update(map(_hash_of, self._waiting))
 
-    def choose(self, best: _Compile, count: int) -> list[_Trial]:
+    def learn(self, labels: Mapping[frozenset[bytes], float]) -> None:
+        """Rank single flips by what others have saved, from the next compile on that is turned round."""
+        self._promise.learn({self._first[key]: saved for (key, *others), saved in labels.items() if not others})
+
+    def choose(self, count: int) -> list[_Trial]:
         """Up to ``count`` trials, with as many flips each as can be judged; none when all drawn have been tried."""
-        candidates, answers, reach = self._turned_round(best)
-        waiting = [group for group in self._waiting if group <= answers.keys()]
-        fresh = self._untried([*waiting, *candidates])
+        turned = self._turned
+        fresh = self._untried([*(group for group in self._waiting if group <= turned.keys()), *self._candidates])
         if not fresh and self.progress:
             self._tried.clear()
             self.progress = False
-            fresh = self._untried(candidates)
-        if not fresh and len(answers) > 1:
-            fresh = self._untried(self._random_group(list(answers)) for _ in range(_DRAWS * count))
-        flips = (_Flip({key: answers[key] for key in sorted(group)}, reach(group)) for group in fresh)
+            fresh = self._untried(self._candidates)
+        if not fresh and len(turned) > 1:
+            fresh = self._untried(self._random_group(list(turned)) for _ in range(_DRAWS * count))
+        flips = (_Flip({key: turned[key] for key in sorted(group)}, self._reach(group)) for group in fresh)
         trials: list[_Trial] = (
-            [[flip] for flip in itertools.islice(flips, count)] if best.credit is None else _packed(flips, count)
+            [[flip] for flip in itertools.islice(flips, count)] if self.affected is None else _packed(flips, count)
         )
-        self._tried.update(frozenset(flip.answers) for trial in trials for flip in trial)
+        self._tried.update(_hash_of(flip.answers) for trial in trials for flip in trial)
         return trials
 
-    def _turned_round(
-        self, best: _Compile
-    ) -> tuple[Sequence[AbstractSet[bytes]], dict[bytes, int], Callable[[AbstractSet[bytes]], Functions]]:
-        """What to turn round, the most promising first; the other answer to each question; and what some reach."""
+    def turn(self, best: _Compile) -> OverridingAdvisor:
+        """Go on from a compile; an advisor that answers its questions as it was, the base of those with flips."""
         header, payloads, answers = self._ask(best.advisor)
         promise = self._promise(header, header.scalars(payloads.tobytes()), answers).astype(np.float64)
-        keys = observation_keys(header, payloads, best.advisor.ignored)
-        turned: dict[bytes, int] = {}
-        order = np.argsort(-promise, kind="stable").tolist()
-        for i in order:
+        keys, turned = observation_keys(header, payloads, best.advisor.ignored), dict[bytes, int]()
+        for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
+        self._turned, self._candidates = turned, [{key} for key in turned]
+        self._first = {key: number for number, key in reversed(list(enumerate(keys)))}
         if best.credit is None:
-            return [{key} for key in turned], turned, lambda group: frozenset()
-        self.known = dict(zip(keys, answers.tolist(), strict=True))
+            return best.advisor
         self.affected = affected = AffectedFunctions(best.credit, answers)
         questions = defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
@@ -380,15 +436,67 @@ class _Flips:
             group = {keys[number] for number in calls}
             if len(group) > 1 and len(calls) <= _MAX_CALLS:
                 ranked.append((float(promise[calls].mean()), group))
-        candidates = [group for _, group in sorted(ranked, key=lambda one: -one[0])]
-        return candidates, turned, lambda group: affected.of(number for key in group for number in questions[key])
+        self._candidates = [group for _, group in sorted(ranked, key=lambda one: -one[0])]
+        self._reach = lambda group: affected.of(number for key in group for number in questions[key])
+        return pinned(best.advisor, header, payloads, answers)
 
     def _untried(self, groups: Iterable[AbstractSet[bytes]]) -> list[frozenset[bytes]]:
-        return list(dict.fromkeys(group for group in map(frozenset, groups) if group not in self._tried))
+        return list(dict.fromkeys(group for group in map(frozenset, groups) if _hash_of(group) not in self._tried))
 
     def _random_group(self, keys: list[bytes]) -> set[bytes]:
         size = min(len(keys), int(self._rng.integers(2, _MAX_GROUP, endpoint=True)))
         return {keys[i] for i in self._rng.choice(len(keys), size, replace=False)}
+
+
+def _hash_of(questions: Iterable[bytes]) -> int:
+    return hash64(b"".join(sorted(questions)))
+
+
+@dataclass(frozen=True)
+class SimilarAdvisor:
+    """Answers each question as the most similar one of some was answered, the first of equal ones.
+
+    Similar are small differences of the features' logarithms.
+    """
+
+    features: tuple[str, ...]
+    questions: np.ndarray  # float32 [num, num_features], logarithms
+    answers: np.ndarray  # int64 [num]
+
+    @classmethod
+    def of(cls, header: Header, payloads: np.ndarray, answers: np.ndarray) -> "SimilarAdvisor":
+        """Of questions of one compile: uint8 [num, payload_bytes], int64 [num]."""
+        features = tuple(spec.name for spec in header.features if spec.name not in (*MODULE_WIDE, *OF_OTHER_CALLS))
+        return cls(features, _logarithms(header, payloads, features), answers)
+
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once."""
+
+        def decide(payloads: np.ndarray) -> np.ndarray:
+            rows = _logarithms(header, payloads, self.features)
+            nearest = [int(np.abs(self.questions - row).sum(1).argmin()) for row in rows]
+            return self.answers[nearest].astype(answer_dtype(header))
+
+        return decide
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the compiler's features."""
+        decide = self.decide_for(header)
+        return lambda payload: decide(np.frombuffer(payload, np.uint8)[None]).tobytes()
+
+
+def _logarithms(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
+    numbers = header.numbers(payloads)[:, [header.index(name) for name in features]].astype(np.float32)
+    return np.sign(numbers) * np.log1p(np.abs(numbers))
+
+
+def pinned(advisor: OverridingAdvisor, header: Header, payloads: np.ndarray, answers: np.ndarray) -> OverridingAdvisor:
+    """An advisor that answers questions of a compile as there, and new ones as the most similar there."""
+    known: dict[bytes, int | None] = {}
+    for key, answer in zip(observation_keys(header, payloads, advisor.ignored), answers.tolist(), strict=True):
+        known[key] = answer if known.get(key, answer) == answer else None
+    same = {key: answer for key, answer in {**advisor.answers, **known}.items() if answer is not None}
+    return OverridingAdvisor(SimilarAdvisor.of(header, payloads, answers), same, advisor.ignored)
 
 
 def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:

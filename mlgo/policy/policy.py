@@ -194,14 +194,13 @@ class OverridingAdvisor:
         decide, answers = self.base.decide_for(header), self.answers
 
         def override(payloads: np.ndarray) -> np.ndarray:
-            values = decide(payloads)
-            if answers:
-                keys = observation_keys(header, payloads, self.ignored)
-                for i, key in enumerate(keys):
-                    values[i] = answers.get(key, values[i])
+            found = [answers.get(key) for key in observation_keys(header, payloads, self.ignored)]
+            others = np.array([one is None for one in found], bool)
+            values = np.array([one or 0 for one in found], answer_dtype(header))
+            values[others] = decide(payloads[others])
             return values
 
-        return override
+        return override if answers else decide
 
     def respond_to(self, header: Header) -> Responder:
         """Bind both to the compiler's features."""

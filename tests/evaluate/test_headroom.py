@@ -21,8 +21,10 @@ from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
 from mlgo.evaluate.search import (
     MODULE_WIDE,
     AffectedFunctions,
+    LearnedPromise,
     ask_trees,
     doubt_of,
+    pinned,
     run_searches,
     search,
     sizes_of,
@@ -393,6 +395,51 @@ def test_what_does_not_help_in_company_is_left_out():
     assert result.best.result.scores["text_bytes"] == 129 - 5 - 2
 
 
+def test_a_flip_whose_unions_fail_is_left_out():
+    """Two calls are tried together and seem to save 50 and 5; the first costs 100 elsewhere."""
+    names = np.arange(5, dtype=np.uint64)
+    callers, callees = np.arange(2, dtype=np.int32), np.array([2, 3], np.int32)
+
+    def outcome(answers):
+        a, b = answers
+        sizes = np.array([200 - 50 * a, 100 - 5 * b, 9, 9, 10 + 100 * a], np.float32)
+        credit = CallAttribution(names, sizes, callers, callees)
+        return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
+
+    ask = asking(2)
+    one = search([START], ask, NO_PROMISE, "text_bytes", lambda done: 12 - done, 1, generator(0, "test"))
+    asked, result = driven(one, ask, outcome)
+    assert asked[1] == [(1, 1)]
+    assert result.best.result.scores["text_bytes"] == 328 - 5
+
+
+def test_what_an_earlier_search_tried_in_vain_is_not_tried_again():
+    tried: set[int] = set()
+
+    def asked_with(budget):
+        ask = asking(3)
+        one = search([START], ask, NO_PROMISE, "text_bytes", lambda done: budget - done, 2, generator(0, "test"), tried)
+        asked, _ = driven(
+            one, ask, lambda answers: CompileOutcome(CompileResult(scores(0, 100 + sum(answers)), "", 0.0))
+        )
+        return asked[1:]
+
+    assert asked_with(3) == [[(1, 0, 0), (0, 1, 0)]]
+    assert asked_with(3)[0][0] == (0, 0, 1)
+    assert all(sum(one) > 1 for one in itertools.chain(*asked_with(4)))  # all single ones are known
+
+
+def test_what_flips_saved_says_which_to_try_next():
+    header = Header(HEADER.features, HEADER.advice)
+    learned = LearnedPromise(lambda header, observations, answers: np.zeros(len(answers)))
+    observations, answers = np.arange(400)[:, None], np.arange(400) % 2
+    assert not learned(header, observations, answers).any()
+    learned.learn({number: 30.0 if number % 2 else -float(number) for number in range(300)})
+    ranked = learned(header, observations, answers)
+    assert ranked[1::2].min() > ranked[0::2].max()  # answers of 1 were worth changing
+    assert (np.diff(ranked[20::2]) < 0).all()  # and of 0 the less, the greater the number
+
+
 def test_flips_that_help_are_combined():
     asked, result = rounds(lambda a, b, c, d: 100 - 5 * a + b - 9 * c - d, 4, 8)
     assert asked == [
@@ -471,3 +518,24 @@ def test_saved_by_hand():
     assert affected.saved(before, after, [frozenset({MAIN, F}), frozenset({G})]) == [6, -7]  # 20 bytes gone, 14 more
     assert affected.saved(before, after, [frozenset({MAIN, F}), frozenset({F, G})]) == [-14 + 10, 10 - 7]  # F is shared
     assert affected.saved(before, after, [frozenset({H}), frozenset({MAIN})]) == [0, 6]  # F is called by MAIN, G is not
+
+
+def test_what_a_flip_makes_new_is_answered_as_the_most_similar_question_was():
+    header = Header(
+        tuple(TensorSpec(name, INT64, (1,)) for name in ("x", "callee_users", "caller_users")), HEADER.advice
+    )
+    rows = [(1, 2, 7), (50, 2, 7), (3, 1, 7), (3, 1, 900)]
+    start = OverridingAdvisor(ConstantAdvisor(0), {}, ("caller_users",))
+    payloads = np.array(rows, np.int64).view(np.uint8)
+    advisor = pinned(start, header, payloads, np.array([1, 0, 1, 0]))
+
+    def answers(*questions):
+        return advisor.decide_for(header)(np.array(questions, np.int64).view(np.uint8)).tolist()
+
+    assert answers(*rows) == [1, 0, 1, 0]  # the last two are told apart by their callers alone
+    assert answers((1, 99, 7), (50, 1, 7), (51, 2, 7), (3, 5, 8)) == [1, 0, 0, 1]
+    again = pinned(advisor, header, payloads[:1], np.array([0]))
+    assert again.decide_for(header)(payloads).tolist() == [0, 0, 0, 0]  # what is not asked any more stays known
+    respond = advisor.respond_to(header)
+    question = np.array([51, 2, 7], np.int64)
+    assert np.frombuffer(respond(question.tobytes()), np.int64).tolist() == [0]
