@@ -177,7 +177,7 @@ class LearnedPromise:
         self._saved += saved.values()
 
     def __call__(self, header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """Rank questions as the first promise does."""
+        """Rank questions as the first promise does, float64 [num]."""
         first = self._first(header, observations, answers)
         numbers = np.column_stack([observations, first]).astype(np.float64)
         numbers = np.column_stack([np.sign(numbers) * np.log1p(np.abs(numbers)), np.ones(len(numbers))])
@@ -491,7 +491,12 @@ def _logarithms(header: Header, payloads: np.ndarray, features: Sequence[str]) -
 
 
 def pinned(advisor: OverridingAdvisor, header: Header, payloads: np.ndarray, answers: np.ndarray) -> OverridingAdvisor:
-    """An advisor that answers questions of a compile as there, and new ones as the most similar there."""
+    """An advisor that answers questions of a compile as there, and new ones as the most similar there.
+
+    Args:
+        payloads: uint8 [num, payload_bytes].
+        answers: int64 [num].
+    """
     known: dict[bytes, int | None] = {}
     for key, answer in zip(observation_keys(header, payloads, advisor.ignored), answers.tolist(), strict=True):
         known[key] = answer if known.get(key, answer) == answer else None
