@@ -14,7 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.artifacts import Row
-from mlgo.base.files import read_input, write_bytes, write_text
+from mlgo.base.files import read_input, readable, write_bytes, write_text
 from mlgo.base.names import LANGUAGES
 from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
@@ -100,7 +100,8 @@ def run(args: argparse.Namespace) -> None:
     spent, tried = 0, set[int]()
     if earlier and not args.update:
         spent, known = earlier.origin["tuned"]["num_compiles"], args.output / TRIED
-        tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
+        with readable(known, "hashes of 8 bytes", ValueError):
+            tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
     with (
         CompileHost(tools.toolchain, policy.task, tools.compiling, args.workers, workers=workers_of(values)) as host,
         scratch_directory() as scratch,
@@ -157,7 +158,7 @@ def run(args: argparse.Namespace) -> None:
     )
     text = "\n".join([text, *notes])
     record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
-    say(args, {**record, "notes": notes}, text)
+    say(args, record | {"notes": notes}, text)
 
 
 def _built(programs: LinkedPrograms, advisor: Policy | None) -> ProgramBuild:

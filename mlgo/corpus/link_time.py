@@ -39,7 +39,6 @@ from mlgo.host.linker import (
     await_linker,
     differing_options,
     generation_options,
-    link_alone,
     link_arguments,
     link_command,
     section_sizes,
@@ -198,7 +197,7 @@ def finish_merged(
     merged: Path,
     settings: CompileConfig,
     with_link: Callable[[bytes], bytes],
-    link: Callable[[Path], bytes],
+    link: Callable[[Path], bytes] | None = None,
 ) -> Path:
     """Keep of a merged module the variant that full link-time optimization makes no smaller, with what its link adds.
 
@@ -207,14 +206,17 @@ def finish_merged(
 
     Args:
         with_link: adds to bitcode what the link wants of its compile.
-        link: the linked file of an object.
+        link: the linked file of an object; None where the module itself says how it is linked.
     """
     sizes = []
     for module in variants(merged):
         module.write_bytes(with_link(read_input(module)))
-        compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
-        found = section_sizes(link(module.with_suffix(".o")))
-        sizes.append((settings.ships.total(found), found["text"]))
+        result = compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
+        if link is None:
+            sizes.append((result.score("linked_bytes"), result.score("linked_code")))
+        else:
+            found = section_sizes(link(module.with_suffix(".o")))
+            sizes.append((settings.ships.total(found), found["text"]))
     least = [min(some) for some in zip(*sizes, strict=True)]
     fits = [all(size <= _TOLERANCE * low for size, low in zip(one, least, strict=True)) for one in sizes]
     chosen = variants(merged)[fits.index(True) if any(fits) else sizes.index(min(sizes))]
@@ -376,8 +378,7 @@ def _merged_row(
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
             return row | {"bitcode": with_link(row["bitcode"])}
-        linked = partial(link_alone, tools.linker, link, timeout_s=tools.timeout_s, ships=front_end.settings.ships)
-        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link, linked)
+        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
     if differing := [one for one in differing_options(compiled) if one not in options]:

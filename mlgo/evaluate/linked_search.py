@@ -175,10 +175,10 @@ class _Part:
 
     def is_answered_by(self, advisor: Advisor | None) -> bool:
         """Whether the advisor gives all answers of this compile, so that it would be the same again."""
+        if not isinstance(advisor, OverridingAdvisor):
+            return False
         header, observations, answers = self.result.questions()
-        return isinstance(advisor, OverridingAdvisor) and bool(
-            (advisor.decide_for(header)(observations) == answers).all()
-        )
+        return np.array_equal(advisor.decide_for(header)(observations), answers)
 
 
 _Unit = tuple[int, str, str]

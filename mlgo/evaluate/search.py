@@ -179,8 +179,7 @@ class LearnedPromise:
     def __call__(self, header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """Rank questions as the first promise does, float64 [num]."""
         first = self._first(header, observations, answers)
-        numbers = np.column_stack([observations, first]).astype(np.float64)
-        numbers = np.column_stack([np.sign(numbers) * np.log1p(np.abs(numbers)), np.ones(len(numbers))])
+        numbers = np.column_stack([_logarithms(np.column_stack([observations, first])), np.ones(len(first))])
         self._rows = np.hstack([numbers * (answers == 0)[:, None], numbers * (answers != 0)[:, None]])
         if len(self._saved) < _ENOUGH:
             return first
@@ -219,8 +218,9 @@ def search(
 
     Begins with the best of the starts. A round flips some answers of the best compile so far, the most promising
     first: one at a time, or, where compiles tell their functions, many that reach no common one. What helped is then
-    tried together, see `_Round`. When every single flip has been tried in vain, small random groups are flipped. What
-    answers the questions that come up after a flip is said in `OverridingAdvisor`. A failed compile is passed over.
+    tried together, see `_Round`. When every single flip has been tried in vain, small random groups are flipped.
+    Questions that come up after a flip are answered as in `pinned`, else as in `OverridingAdvisor`. A failed compile is
+    passed over.
 
     Args:
         ask: gives the questions of a compile that has been done.
@@ -397,7 +397,7 @@ class _Flips:
 
     def learn(self, labels: Mapping[frozenset[bytes], float]) -> None:
         """Rank single flips by what others have saved, from the next compile on that is turned round."""
-        self._promise.learn({self._first[key]: saved for (key, *others), saved in labels.items() if not others})
+        self._promise.learn({self._questions[key][0]: saved for (key, *others), saved in labels.items() if not others})
 
     def choose(self, count: int) -> list[_Trial]:
         """Up to ``count`` trials, with as many flips each as can be judged; none when all drawn have been tried."""
@@ -424,13 +424,12 @@ class _Flips:
         for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
         self._turned, self._candidates = turned, [{key} for key in turned]
-        self._first = {key: number for number, key in reversed(list(enumerate(keys)))}
+        self._questions = questions = defaultdict[bytes, list[int]](list)
+        for number, key in enumerate(keys):
+            questions[key].append(number)
         if best.credit is None:
             return best.advisor
         self.affected = affected = AffectedFunctions(best.credit, answers)
-        questions = defaultdict[bytes, list[int]](list)
-        for number, key in enumerate(keys):
-            questions[key].append(number)
         ranked: list[tuple[float, AbstractSet[bytes]]] = [(promise[questions[key][0]], {key}) for key in turned]
         for calls in affected.calls_by_callee():
             group = {keys[number] for number in calls}
@@ -467,13 +466,18 @@ class SimilarAdvisor:
     def of(cls, header: Header, payloads: np.ndarray, answers: np.ndarray) -> "SimilarAdvisor":
         """Of questions of one compile: uint8 [num, payload_bytes], int64 [num]."""
         features = tuple(spec.name for spec in header.features if spec.name not in (*MODULE_WIDE, *OF_OTHER_CALLS))
-        return cls(features, _logarithms(header, payloads, features), answers)
+        return cls(features, cls._rows(header, payloads, features), answers)
+
+    @staticmethod
+    def _rows(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
+        columns = [header.index(name) for name in features]
+        return _logarithms(header.numbers(payloads)[:, columns].astype(np.float32))
 
     def decide_for(self, header: Header) -> Decide:
         """Answers for many observations at once."""
 
         def decide(payloads: np.ndarray) -> np.ndarray:
-            rows = _logarithms(header, payloads, self.features)
+            rows = self._rows(header, payloads, self.features)
             nearest = [int(np.abs(self.questions - row).sum(1).argmin()) for row in rows]
             return self.answers[nearest].astype(answer_dtype(header))
 
@@ -485,8 +489,8 @@ class SimilarAdvisor:
         return lambda payload: decide(np.frombuffer(payload, np.uint8)[None]).tobytes()
 
 
-def _logarithms(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
-    numbers = header.numbers(payloads)[:, [header.index(name) for name in features]].astype(np.float32)
+def _logarithms(numbers: np.ndarray) -> np.ndarray:
+    """Of one more than the absolute values, with the sign."""
     return np.sign(numbers) * np.log1p(np.abs(numbers))
 
 

@@ -220,19 +220,6 @@ def link_file(
     return data
 
 
-def link_alone(
-    linker: Path,
-    file: LinkedFile,
-    merged: Path,
-    timeout_s: float,
-    ships: Ships = AS_BUILT,
-    options: Sequence[str] = (),
-) -> bytes:
-    """Link what `LinkedFile.only_part` gave from its one object. A group's sections stay, whatever the record says."""
-    group = [KEEP_SECTIONS] if KEEP_SECTIONS in file.options else []
-    return link_file(linker, file, {MERGED: merged}, timeout_s, ships, [*group, *options])
-
-
 def link_and_place(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, ships: Ships = AS_BUILT
 ) -> tuple[bytes, list[FunctionExtent]]:

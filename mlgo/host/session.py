@@ -19,7 +19,7 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import hash64, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
-from mlgo.host.linker import link_alone, section_sizes
+from mlgo.host.linker import KEEP_SECTIONS, MERGED, link_file, section_sizes
 from mlgo.host.log import Header
 from mlgo.host.module_file import generation_flags, generation_of
 from mlgo.host.process import Child, check_memory, without_folders
@@ -236,7 +236,9 @@ class _Compilation:
         link, settings = generation_of(self.module).link, self.settings
         if link is None:
             return None
-        return link_alone(find_linker(), link, self.output, settings.compile_timeout_s, settings.ships, REFERENCES)
+        whole = [KEEP_SECTIONS] if KEEP_SECTIONS in link.options else []  # of a group, whatever the record says
+        paths, options = {MERGED: self.output}, [*whole, *REFERENCES]
+        return link_file(find_linker(), link, paths, settings.compile_timeout_s, settings.ships, options)
 
     def start(self, flags: Sequence[str], watched: Remark, calls: Path | None = None) -> Child:
         module, settings = self.module, self.settings
