@@ -5,7 +5,8 @@ import csv
 import io
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mlgo.base.artifacts import Row
+from mlgo.base.config import Settings
 from mlgo.base.files import read_input, readable, write_bytes, write_text
 from mlgo.base.names import LANGUAGES
 from mlgo.base.output import claim
@@ -35,7 +37,7 @@ from mlgo.evaluate.linked_search import (
 )
 from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
 from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
-from mlgo.evaluate.targets import one_project
+from mlgo.evaluate.targets import EvaluationTarget, one_project
 from mlgo.host.actions import Binary
 from mlgo.policy.policy import Overrides, Policy
 from mlgo.policy.stored import load_policy, model_sha256, save_policy
@@ -103,13 +105,9 @@ def run(args: argparse.Namespace) -> None:
         with readable(known, "hashes of 8 bytes", ValueError):
             tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
     with (
-        CompileHost(tools.toolchain, policy.task, tools.compiling, args.workers, workers=workers_of(values)) as host,
-        scratch_directory() as scratch,
+        linked_programs(target, tools, policy, args.workers, values) as (project, programs),
         tqdm(total=args.budget, initial=spent, unit="compile", disable=None, file=sys.stderr) as bar,
     ):
-        project = EvaluationRun(host, target.modules, target.programs, target.unpack(), tools.linking, scratch)
-        project = in_record(project, tools.front_end, scratch)
-        programs = LinkedPrograms(project, target.programs, tools.toolchain.quirks)
         beside = 2 * programs.compiles_per_build  # under the heuristic, and with the result
         starts = programs.compiles_per_build * (1 + len(programs.heuristic) + bool(earlier))
         if args.budget < spent + beside + starts:
@@ -159,6 +157,21 @@ def run(args: argparse.Namespace) -> None:
     text = "\n".join([text, *notes])
     record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
     say(args, record | {"notes": notes}, text)
+
+
+@contextmanager
+def linked_programs(
+    target: EvaluationTarget, tools: EvaluationTools, policy: Policy, num_workers: int, values: Settings
+) -> Iterator[tuple[EvaluationRun, LinkedPrograms]]:
+    """A project in the form of its record, with workers that compile it: how it is evaluated, and what is searched."""
+    workers = workers_of(values)
+    with (
+        CompileHost(tools.toolchain, policy.task, tools.compiling, num_workers, workers=workers) as host,
+        scratch_directory() as scratch,
+    ):
+        project = EvaluationRun(host, target.modules, target.programs, target.unpack(), tools.linking, scratch)
+        project = in_record(project, tools.front_end, scratch)
+        yield project, LinkedPrograms(project, target.programs, tools.toolchain.quirks)
 
 
 def _built(programs: LinkedPrograms, advisor: Policy | None) -> ProgramBuild:

@@ -21,7 +21,7 @@ from mlgo.corpus.seen import Printer
 from mlgo.corpus.store import Module, Program
 from mlgo.errors import CompileError
 from mlgo.evaluate.evaluation import thin_linked
-from mlgo.evaluate.search import MODULE_WIDE, doubt_of, search, sizes_of
+from mlgo.evaluate.search import MODULE_WIDE, Search, doubt_of, search, sizes_of
 from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_programs, modules_of, objects_of
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.linker import LinkedFile, link_file, section_sizes
@@ -52,6 +52,7 @@ def search_linked(
     more_starts: Sequence[PureAdvisor] = (),
     after_round: Callable[["ProgramBuild", "ProgramBuild"], bool] = lambda first, best: True,
     tried: set[int] | None = None,
+    method: Callable[..., Search] = search,
 ) -> "tuple[ProgramBuild, ProgramBuild]":
     """Search a project for answers that make its linked files smaller.
 
@@ -63,6 +64,7 @@ def search_linked(
         budget: compiles of modules.
         after_round: called with the policy's build and the smallest; a false result ends the search.
         tried: of an earlier search, see `search`.
+        method: another way to search, with the arguments of `search`.
 
     Returns:
         The same two builds. Of equal ones, the earlier is the smallest.
@@ -77,7 +79,7 @@ def search_linked(
         return max(0, end - programs.num_compiles) // programs.compiles_per_build
 
     rng = generator(seed, "linked-search", programs.project)
-    one = search(starts, programs.ask, doubt_of(policy), _SHIPPED, left, flips_per_round, rng, tried)
+    one = method(starts, programs.ask, doubt_of(policy), _SHIPPED, left, flips_per_round, rng, tried)
     advisors = next(one)
     with suppress(StopIteration):
         while True:
