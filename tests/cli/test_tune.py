@@ -1,12 +1,16 @@
 """`mlgo tune` on a small captured project: what it finds is a policy that builds what was measured."""
 
+import contextlib
 import csv
 import json
 import shutil
+import signal
 
 import numpy as np
 import pytest
 
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_provenance, write_table
+from mlgo.errors import ArtifactError, CorpusError
 from mlgo.policy.stored import load_policy, save_policy
 from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
@@ -76,3 +80,45 @@ def test_a_budget_below_the_start_is_refused(captured, policies, tmp_path):
         run_here("tune", captured, "-o", tmp_path / "own", "--policy", policies / "never-s0", "--budget", "3")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "own" / "policy.json").exists()
+
+
+def test_an_interrupted_search_keeps_the_best_so_far(tune, captured, policies, tmp_path, monkeypatch, capsys):
+    saved = []
+
+    def save(policy, folder):
+        save_policy(policy, folder)
+        saved.append(policy.origin["tuned"]["total"])
+        if len(saved) == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr("mlgo.cli.tune.save_policy", save)
+    words = ("-o", tmp_path / "own", "--policy", policies / "never-s0", "--budget", "60")
+    with pytest.raises(KeyboardInterrupt):
+        run_here("tune", captured, *words)
+    assert f"{tmp_path / 'own'} holds the best so far; the same command goes on" in capsys.readouterr().err
+    assert load_policy(tmp_path / "own").origin["tuned"]["total"] == saved[-1]
+    monkeypatch.undo()
+    assert tune(tmp_path / "own", "--budget", "60")["total"] <= saved[-1]
+
+
+def test_a_full_disk_loses_no_earlier_result(tune, captured, policies, small_disk):
+    folder = small_disk / "own"
+    first = tune(folder, "--budget", "30")
+    with contextlib.suppress(OSError), (small_disk / "full").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(4096))
+    with pytest.raises(ArtifactError, match="no space left on the device") as error:
+        run_here("tune", captured, "-o", folder, "--policy", policies / "never-s0", "--budget", "60")
+    assert "\n" not in str(error.value)
+    assert load_policy(folder).origin["tuned"]["total"] == first["total"]
+    (small_disk / "full").unlink()
+    assert tune(folder, "--budget", "60")["total"] <= first["total"]
+
+
+def test_a_project_without_linked_files_is_refused(captured, policies, tmp_path):
+    project = shutil.copytree(captured, tmp_path / "objects")
+    programs = project / "programs.parquet"
+    write_table(programs, PROGRAMS_OF_PROJECT.empty_table(), PROGRAMS_OF_PROJECT, read_provenance(programs))
+    with pytest.raises(CorpusError, match="has no linked file to make smaller; capture a build that links"):
+        run_here("tune", project, "-o", tmp_path / "own", "--policy", policies / "never-s0")
+    assert not (tmp_path / "own").exists()
