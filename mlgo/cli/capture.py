@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
-from mlgo.base.files import joined, relative, shown
+from mlgo.base.files import relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package, require
 from mlgo.base.scratch import shared_folder
 from mlgo.cli.program import CONFIG, add_command, add_options, configured, positive, say
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.importers import KINDS, import_build
-from mlgo.corpus.capture.invocations import RECORDS, is_own, run_build
+from mlgo.corpus.capture.invocations import is_own, run_build
 from mlgo.corpus.capture.objects import object_rows, with_system_headers
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import wheel_project
@@ -85,15 +85,15 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
         build = import_build(args.source, args.root, _options(args.options))
     for note in build.notes:
         print(f"note: {note}", file=sys.stderr)
-    if command and not build.units and (status or any(joined(args.output, RECORDS).iterdir())):
+    if command and not build.units and status:
         error = CorpusError(f"the build ended with status {status}, and nothing of what it compiled is there")
-        error.exit_status = status or 1
+        error.exit_status = status
         raise error
     if not build.units and not build.modules:
         raise CorpusError(
-            "no compile was seen; set compilers in the environment (CC=... mlgo capture ... -- make), not behind make; "
-            "a folder that was configured earlier calls its compilers by their paths: configure "
-            "it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --from"
+            "no compile was seen whose output is there; set compilers in the environment (CC=... mlgo capture ... -- "
+            "make), not behind make; a folder that was configured earlier calls its compilers by their paths: "
+            "configure it anew with mlgo capture -o DIR -- cmake ..., or give its compile_commands.json with --from"
             if command
             else f"{args.source} names no compile"
         )

@@ -130,6 +130,9 @@ def test_what_is_not_reproduced_is_listed(tmp_path, mlgo, refuses):
 
 def test_failures_say_what_to_do(tmp_path, refuses):
     assert "no compile was seen" in refuses("capture", "-o", tmp_path / "out", "--", "true")
+    (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
+    build = ("sh", "-c", f"cd {tmp_path} && {find_linker()} cc -c one.c && cc -print-file-name=crt1.o > /dev/null")
+    assert "set compilers in the environment" in refuses("capture", "-o", tmp_path / "out", "--", *build)
     assert "give one of a command after --, --from, and --sdist" in refuses("capture", "-o", tmp_path / "out")
 
 
