@@ -77,6 +77,16 @@ BUILDS = {
         "for level in 1 9 19; do programs/zstd -q -$level -c lib/zstd.h | programs/zstd -d -c | cmp - lib/zstd.h "
         "|| exit 1; done",
     ),
+    "lzip": DebianBuild(
+        "lzip",
+        f'sh ./configure CXX="$CXX" CXXFLAGS="$CXXFLAGS" LDFLAGS="$LDFLAGS" && {_CONFIGURED}',
+        "make check",
+    ),
+    "jsoncpp": DebianBuild(
+        "libjsoncpp",
+        _CMAKE.format("-DJSONCPP_WITH_TESTS=ON -DJSONCPP_WITH_POST_BUILD_UNITTEST=OFF -DBUILD_SHARED_LIBS=OFF"),
+        "build/bin/jsoncpp_test",
+    ),
     "lz4": DebianBuild("lz4", f"{_MAKE} lib lz4", f"{_MAKE} -C tests test-lz4-essentials"),
 }
 
