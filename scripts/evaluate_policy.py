@@ -13,13 +13,13 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.artifacts import FUNCTIONS, RESULTS, SHIPPED_SIZES, TIMINGS, provenance, write_rows
+from mlgo.base.artifacts import FUNCTIONS, RESULTS, SEEN, SHIPPED_SIZES, TIMINGS, provenance, read_table, write_rows
 from mlgo.base.config import EvaluateConfig, judged_split
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import compiler_of, corpus_and_baseline, run_program, settings_of, stage_parser, workers_of
-from mlgo.corpus.seen import load_kinds
+from mlgo.corpus.seen import SEEN_NAME, kinds_by_name
 from mlgo.corpus.store import load_programs, unpack_bitcode
 from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost, check_failures
@@ -55,7 +55,7 @@ def main() -> None:
     bitcode = unpack_bitcode(
         corpus, [*modules, *other_modules(modules, programs)], shared_folder(args.work) / "bitcode"
     )
-    kinds = load_kinds(corpus) if args.shipped else {}
+    kinds = kinds_by_name(read_table(corpus / SEEN_NAME, SEEN)) if args.shipped else {}
     linking = Linking(find_linker(), settings.compile_timeout_s, args.workers, settings.ships, kinds)
     copies = load_copies(baseline) if policy else None
     origin = provenance(

@@ -209,11 +209,6 @@ def kinds_by_name(seen: pa.Table) -> dict[str, dict[str, str]]:
     return found
 
 
-def load_kinds(corpus_dir: Path) -> dict[str, dict[str, str]]:
-    """The same of a corpus."""
-    return kinds_by_name(read_table(corpus_dir / SEEN_NAME, SEEN))
-
-
 def kind_of(symbol: str, kinds: Mapping[str, str]) -> str:
     """Kind of a function of an object; empty for one that the compiler has made up.
 

@@ -16,6 +16,7 @@ from mlgo.envs.episode import Info, Observation, observation_space
 from mlgo.errors import ArtifactError, ConfigError, ProtocolError, ToolchainError
 from mlgo.host.log import parse_header, write_header
 from mlgo.host.tasks.task import get_task
+from mlgo.policy.vocabulary import values_of
 
 _GROUP_ROWS = 4096
 """Questions that are held in memory, and a row group of the file: at most 14 MB, for eviction."""
@@ -172,11 +173,7 @@ class RecordedEnv(gymnasium.Env[Observation, Any]):
             raise ConfigError(f"options['episode']: {number}, but {self._path} holds {self.num_episodes} episodes")
         self._next, self._step = (number + 1) % self.num_episodes, 0
         table = artifacts.read_table(self._path, filters=[("episode", "==", number)])
-        self._columns = {}
-        for spec in self.features:
-            column = table[spec.name]
-            flat = pc.list_flatten(column) if pa.types.is_fixed_size_list(column.type) else column
-            self._columns[spec.name] = flat.to_numpy().reshape(-1, *spec.shape)
+        self._columns = {spec.name: values_of(table, spec.name).reshape(-1, *spec.shape) for spec in self.features}
         self._rows = table.drop_columns([*self._columns]).to_pylist()
         return self._see()
 

@@ -155,24 +155,21 @@ class InlinedReader:
 
 
 def best_of_each(store: ReplayStore, modules: "Iterable[Module]", policy: Policy, objective: str) -> list[Episode]:
-    """The smallest known compile of every module of which one is known, in their order; see `best_remembered`."""
-    found = (best_remembered(store, one.key, one.sha256, policy, objective) for one in modules)
-    return list(filter(None, found))
+    """The smallest known compile of every module of which one is known, in their order; see `best_walk`."""
+    found = []
+    for one in modules:
+        trees = store.load(one.sha256)
+        if trees is None or (best := best_walk(trees, objective)) is None:
+            continue
+        if (result := trees.result_of([best], record=True)) is not None:
+            found.append(episode(one.key, result, policy, objective))
+    return found
 
 
 def episodes_hash(episodes: Iterable[Episode]) -> str:
     """SHA-256 of what was taken from the trees, for the provenance: modules, scores and answers."""
     rows = [[one.module, one.score, hashlib.sha256(one.answers.tobytes()).hexdigest()] for one in episodes]
     return hashlib.sha256(content_hash(rows).encode()).hexdigest()
-
-
-def best_remembered(store: ReplayStore, module: str, sha256: str, policy: Policy, objective: str) -> Episode | None:
-    """The smallest known compile of a module, see `best_walk`."""
-    trees = store.load(sha256)
-    if trees is None or (best := best_walk(trees, objective)) is None:
-        return None
-    result = trees.result_of([best], record=True)
-    return None if result is None else episode(module, result, policy, objective)
 
 
 def best_walk(trees: ModuleTrees, objective: str) -> Walk | None:

@@ -13,14 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from mlgo.base.files import content_hash, source_hash, write_bytes
+from mlgo.base.files import write_bytes
 from mlgo.errors import ArtifactError, MlgoError
 from mlgo.pool.worker import HELD_BACK
-
-
-def checkpoint_path(folder: Path, name: str, follows_from: Any) -> Path:
-    """Where a training keeps its state: a file of its own for other inputs, and for other code."""
-    return folder / f"{name}-{content_hash([follows_from, source_hash()])}.npz"
 
 
 def save_state(state: Any, path: Path, extra: Any = None) -> None:

@@ -13,14 +13,14 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from mlgo.base.config import Section, Settings, WorkersConfig, parse_section
-from mlgo.base.files import file_sha256
+from mlgo.base.files import content_hash, file_sha256, source_hash
 from mlgo.base.registry import Kind, Learner
 from mlgo.base.scratch import shared_folder
 from mlgo.errors import ConfigError, TrialPruned
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trained
-from mlgo.learn.checkpoint import BackgroundSaver, checkpoint_path, load_state, save_state
+from mlgo.learn.checkpoint import BackgroundSaver, load_state, save_state
 from mlgo.learn.cloning import BCConfig
 from mlgo.learn.cost import PREFIXES, CompileCounts, TrainingCost, recorded_cost
 from mlgo.learn.progress import TrainingProgress, missed_limit, write_history
@@ -200,7 +200,8 @@ class TrainContext(ABC, Generic[Instance]):
         order, learner = self.order, self.order.learner
         self.origin = self._provenance(sections or {learner.name: self.config.model_dump()}, hashes or {})
         code = file_sha256(Path(inspect.getfile(type(learner))))
-        path = checkpoint_path(self.shared / "checkpoints", self.label, [self.origin, code])
+        state_hash = content_hash([[self.origin, code], source_hash()])  # a file of its own for other inputs or code
+        path = self.shared / "checkpoints" / f"{self.label}-{state_hash}.npz"
         self._checkpoint = path if states else None
         self._total, self._counts_validations = total, not asks_again
         state, extra = load_state(path, *states)
