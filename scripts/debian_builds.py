@@ -84,7 +84,7 @@ BUILDS = {
     ),
     "jsoncpp": DebianBuild(
         "libjsoncpp",
-        _CMAKE.format("-DJSONCPP_WITH_TESTS=ON -DJSONCPP_WITH_POST_BUILD_UNITTEST=OFF -DBUILD_SHARED_LIBS=OFF"),
+        _CMAKE.format("-DCMAKE_BUILD_TYPE=None -DJSONCPP_WITH_POST_BUILD_UNITTEST=OFF -DBUILD_SHARED_LIBS=OFF"),
         "build/bin/jsoncpp_test",
     ),
     "lz4": DebianBuild("lz4", f"{_MAKE} lib lz4", f"{_MAKE} -C tests test-lz4-essentials"),

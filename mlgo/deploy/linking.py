@@ -209,14 +209,18 @@ class _LinkSteps:
         linked = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
         with_link = partial(with_options, options=generation_options(linked, [models]))
-        plain = finish_merged(
+        variant = finish_merged(
             self._compiler, merged, settings, with_link, lambda compiled: read_input(self._with_object(compiled))
         )
+        plain = self._with_object(variant)
+        if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
+            found = plain, self._with_object(pre_linked(together))
+            plain = min(found, key=lambda file: ships.total(section_sizes(read_input(file))))
         if policy is None:
-            return 0, self._with_object(plain), None
+            return 0, plain, None
         task = get_task(policy.task)
         asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
-        return asked.num_questions, self._with_object(path), self._with_object(plain) if guard else None
+        return asked.num_questions, self._with_object(path), plain if guard else None
 
     def thin(self, driver: Sequence[str], guard: bool) -> tuple[int, Path, Path | None]:
         """The same by ThinLTO."""
