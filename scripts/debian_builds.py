@@ -216,15 +216,13 @@ def tools_of(form: str, folder: Path, args: argparse.Namespace) -> dict[str, str
     words += ["--languages", args.languages] if args.languages else []
     cc, cxx = (shlex.join([str(_MLGO), driver, *words, "--"]) for driver in ("cc", "c++"))
     zig, flags = shlex.quote(str(find_linker())), "-Oz -ffunction-sections -fdata-sections"
-    link = "-Wl,--gc-sections"
-    if form == _LTO:  # at the link it makes zig build its C++ library by LTO, too, and larger
-        flags, link = f"{flags} -flto", f"{link} -fno-lto"
+    flags += " -flto" if form == _LTO else ""
     wrappers = {name: folder / name for name in ("ar", "ranlib")}
     for name, path in wrappers.items():  # CMake takes an archiver as one file
         path.write_text(f'#!/bin/sh\nexec {zig} {name} "$@"\n')
         path.chmod(0o755)
     return {
-        **{"CC": cc, "CXX": cxx, "CFLAGS": flags, "CXXFLAGS": flags, "LDFLAGS": link},
+        **{"CC": cc, "CXX": cxx, "CFLAGS": flags, "CXXFLAGS": flags, "LDFLAGS": "-Wl,--gc-sections"},
         **{name.upper(): str(path) for name, path in wrappers.items()},
     }
 
