@@ -206,16 +206,19 @@ class _LinkSteps:
         together = self._lld("together", inputs, pre_linking(settings.optimization), embedded=True)
         again = self._with_object(pre_linked(together), options)
         take_merged(self._lld("merged", inputs, options, embedded=True), again, merged)
-        linked = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
+        placed = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
-        with_link = partial(with_options, options=generation_options(linked, [models]))
-        variant = finish_merged(
-            self._compiler, merged, settings, with_link, lambda compiled: read_input(self._with_object(compiled))
-        )
-        plain = self._with_object(variant)
+        with_link = partial(with_options, options=generation_options(placed, [models]))
+        linked = dict[Path, Path]()
+
+        def link_variant(compiled: Path) -> bytes:
+            linked[compiled] = self._with_object(compiled)
+            return read_input(linked[compiled])
+
+        plain = linked[finish_merged(self._compiler, merged, settings, with_link, link_variant)]
         if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
-            found = plain, self._with_object(pre_linked(together))
-            plain = min(found, key=lambda file: ships.total(section_sizes(read_input(file))))
+            both = plain, self._with_object(pre_linked(together))
+            plain = min(both, key=lambda file: ships.total(section_sizes(read_input(file))))
         if policy is None:
             return 0, plain, None
         task = get_task(policy.task)

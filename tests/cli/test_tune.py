@@ -5,6 +5,8 @@ import csv
 import json
 import shutil
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from mlgo.policy.stored import load_policy, save_policy
 from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
 from tests.cli.test_evaluate import policies, refused, sizes
+from tests.conftest import REPOSITORY
 from tests.fakes.policies import linear_policy
 
 __all__ = ["captured", "policies", "project", "refused"]
@@ -122,3 +125,15 @@ def test_a_project_without_linked_files_is_refused(captured, policies, tmp_path)
     with pytest.raises(CorpusError, match="has no linked file to make smaller; capture a build that links"):
         run_here("tune", project, "-o", tmp_path / "own", "--policy", policies / "never-s0")
     assert not (tmp_path / "own").exists()
+
+
+def test_the_benchmark_searches_as_tune_does_and_in_rounds_over_calls(tune, captured, policies, tmp_path):
+    words = ("--policy", policies / "never-s0", "--budget", "20", "56", "--json")
+    command = [sys.executable, "-m", "benchmarks.autotuner", captured, *words]
+    run = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    found = json.loads(run.stdout)
+    tuned = tune(tmp_path / "own", "--budget", "64")  # of which 8 are beside the search: the heuristic, and the result
+    assert (found["policy"], found["search_56"]) == (tuned["base"], tuned["total"])
+    for method in ("search", "rounds"):
+        assert found[f"{method}_56"] <= found[f"{method}_20"] <= found["policy"]
+    assert found["rounds_56"] < found["policy"]
