@@ -24,9 +24,8 @@ from mlgo.cli.program import CONFIG, add_options, positive, settings_of
 from mlgo.cli.tune import linked_programs
 from mlgo.errors import CorpusError
 from mlgo.evaluate.linked_search import search_linked
-from mlgo.evaluate.search import Ask, Promise, Search, SearchResult, search
+from mlgo.evaluate.search import Ask, Promise, Search, SearchResult, TriedCompile, search, smallest_of
 from mlgo.evaluate.targets import one_project
-from mlgo.evaluate.worker import CompileOutcome
 from mlgo.host.actions import Binary
 from mlgo.policy.policy import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import load_policy
@@ -45,41 +44,32 @@ def rounds_over_calls(
 ) -> Search:
     """The published method, with the arguments of `search`; calls are taken in an order that is drawn."""
     first = yield list(starts)
-    num_compiles, (size, best, outcome) = len(starts), _least(starts, first, objective)
-    while left(num_compiles) > 0:
-        before, helped = size, list[tuple[float, bytes, int]]()
-        header, payloads, answers = ask(best)
-        base, keys = best, observation_keys(header, payloads, best.ignored)
+    num_compiles, best = len(starts), smallest_of(starts, first, objective)
+    while best is not None and left(num_compiles) > 0:
+        base, helped = best, dict[bytes, int]()
+        header, payloads, answers = ask(base.advisor)
+        keys = observation_keys(header, payloads, base.advisor.ignored)
         turned = {key: int(answer == 0) for key, answer in zip(keys, answers.tolist(), strict=True)}
         waiting = [list(turned)[number] for number in rng.permutation(len(turned))]
         while waiting and (count := min(flips_per_round, left(num_compiles))) > 0:
             flipped, waiting = waiting[:count], waiting[count:]
-            advisors = [base.with_answers({key: turned[key]}) for key in flipped]
+            advisors = [base.advisor.with_answers({key: turned[key]}) for key in flipped]
             outcomes = yield advisors
             num_compiles += len(advisors)
-            size, best, outcome = min(
-                (size, best, outcome), _least(advisors, outcomes, objective), key=lambda one: one[0]
-            )
+            best = _smaller(best, smallest_of(advisors, outcomes, objective))
             scores = [one.score(objective) for one in outcomes]
-            helped += [(score, key, turned[key]) for score, key in zip(scores, flipped, strict=True) if score < before]
+            helped |= {key: turned[key] for score, key in zip(scores, flipped, strict=True) if score < base.size}
         if not helped:
             break
         if left(num_compiles) > 0:
-            together = [base.with_answers({key: answer for _, key, answer in helped})]
-            outcomes = yield together
+            together = [base.advisor.with_answers(helped)]
+            best = _smaller(best, smallest_of(together, (yield together), objective))
             num_compiles += 1
-            size, best, outcome = min(
-                (size, best, outcome), _least(together, outcomes, objective), key=lambda one: one[0]
-            )
-    return SearchResult(first, outcome, num_compiles)
+    return SearchResult(first, best.outcome if best else None, num_compiles)
 
 
-def _least(
-    advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome], objective: str
-) -> tuple[float, OverridingAdvisor, CompileOutcome]:
-    scores = [one.score(objective) for one in outcomes]
-    number = int(np.nanargmin(scores)) if not np.isnan(scores).all() else 0
-    return (scores[number] if scores[number] == scores[number] else np.inf), advisors[number], outcomes[number]
+def _smaller(best: TriedCompile, other: TriedCompile | None) -> TriedCompile:
+    return other if other is not None and other.size < best.size else best
 
 
 def main() -> None:

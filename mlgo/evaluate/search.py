@@ -231,7 +231,7 @@ def search(
     """
     starts = list(starts[: left(0)])
     first = yield starts
-    num_compiles, best = len(starts), _smallest(starts, first, objective)
+    num_compiles, best = len(starts), smallest_of(starts, first, objective)
     flips = _Flips(ask, promise, rng, set() if tried is None else tried)
     while best is not None and left(num_compiles) > 0:
         trying = _Round(best, objective, flips.turn(best), flips.affected)
@@ -251,7 +251,9 @@ def search(
 
 
 @dataclass(frozen=True)
-class _Compile:
+class TriedCompile:
+    """A compile that ended well, and its size by the objective."""
+
     advisor: OverridingAdvisor
     outcome: CompileOutcome
     size: float
@@ -287,11 +289,11 @@ class _Round:
     """
 
     def __init__(
-        self, best: _Compile, objective: str, base: OverridingAdvisor, affected: AffectedFunctions | None
+        self, best: TriedCompile, objective: str, base: OverridingAdvisor, affected: AffectedFunctions | None
     ) -> None:
         self.smallest, self._best, self._objective, self._base, self._affected = best, best, objective, base, affected
         self.helpful, self.labels = list[_Flip](), dict[frozenset[bytes], float]()
-        self._known, self._failed = list[dict[bytes, int]](), Counter[frozenset[bytes]]()
+        self._known, self._failed = set[frozenset[tuple[bytes, int]]](), Counter[frozenset[bytes]]()
 
     def apart(self, trials: Sequence[_Trial]) -> _Compiles[bool]:
         """Compile trials; whether they have found flips to try together."""
@@ -343,14 +345,14 @@ class _Round:
         return [flip for flip, saved in pairs if saved > 0]
 
     def _fresh(self, unions: Sequence[_Trial]) -> list[_Trial]:
-        fresh = {frozenset(_joined(union).items()): union for union in unions}
-        return [union for union in fresh.values() if union and _joined(union) not in self._known]
+        fresh = {frozenset(_joined(union).items()): union for union in unions if union}
+        return [union for answers, union in fresh.items() if answers not in self._known]
 
     def _compile(self, trials: Sequence[_Trial]) -> _Compiles[list[CompileOutcome]]:
-        self._known += map(_joined, trials)
+        self._known.update(frozenset(_joined(trial).items()) for trial in trials)
         advisors = [self._base.with_answers(_joined(trial)) for trial in trials]
         outcomes = yield advisors
-        found = _smallest(advisors, outcomes, self._objective)
+        found = smallest_of(advisors, outcomes, self._objective)
         if found is not None and found.size < self.smallest.size:
             self.smallest = found
         return outcomes
@@ -362,12 +364,12 @@ class _Round:
         return self._affected.saved(sizes_of(self._best.credit), sizes_of(credit), [flip.reach for flip in flips])
 
 
-def _smallest(
+def smallest_of(
     advisors: Sequence[OverridingAdvisor], outcomes: Sequence[CompileOutcome], objective: str
-) -> _Compile | None:
+) -> TriedCompile | None:
     """The first of the smallest compiles; None when all failed."""
     done = [
-        _Compile(advisor, outcome, outcome.score(objective))
+        TriedCompile(advisor, outcome, outcome.score(objective))
         for advisor, outcome in zip(advisors, outcomes, strict=True)
         if outcome.result is not None
     ]
@@ -416,7 +418,7 @@ class _Flips:
         self._tried.update(_hash_of(flip.answers) for trial in trials for flip in trial)
         return trials
 
-    def turn(self, best: _Compile) -> OverridingAdvisor:
+    def turn(self, best: TriedCompile) -> OverridingAdvisor:
         """Go on from a compile; an advisor that answers its questions as it was, the base of those with flips."""
         header, payloads, answers = self._ask(best.advisor)
         promise = self._promise(header, header.scalars(payloads.tobytes()), answers).astype(np.float64)
