@@ -172,7 +172,8 @@ class SuperPmiClient(Closing):
             return
         if metrics.heuristic is not None or len(metrics.candidates) != metrics.num_candidates:
             raise SuperPmiError(
-                f"{self.superpmi.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later"
+                f"{self.superpmi.jit} ignores decisions (JitRLHook): take a Checked build of 2024-05 or later, and "
+                "set no other heuristic in jit_options"
             )
         # Without candidates there may have been no phase that could repeat what was asked for.
         if metrics.candidates and metrics.requested != tuple(decisions):

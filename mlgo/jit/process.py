@@ -2,10 +2,11 @@
 
 import contextlib
 import os
+import re
 import select
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from mlgo.host.process import Child
 
 METRICS, HOOK = "JitMetrics", "JitRLHook"
 DECISIONS, FEATURE_NAMES = "JitRLHookCSEDecisions", "JitRLHookEmitFeatureNames"
-"""Options of the JIT that requests set (src/coreclr/jit/jitconfigvalues.h)."""
+RESERVED = frozenset({METRICS, HOOK, DECISIONS, FEATURE_NAMES})
+"""Options that requests set themselves (src/coreclr/jit/jitconfigvalues.h)."""
 
 LIMITS = {"request_timeout_s", "startup_timeout_s", "max_restarts"}
 """Attributes of a `SuperPmi` that have the same names in the configuration."""
@@ -22,6 +24,16 @@ LIMITS = {"request_timeout_s", "startup_timeout_s", "max_restarts"}
 _MAX_INDEX = (1 << 31) - 1
 _MAX_REQUEST_BYTES = 2046
 """With its line feed and the final zero it fits SuperPMI's buffer of 2,048 bytes."""
+_KEY = re.compile(r"[A-Za-z0-9_]{1,1023}")
+_VALUE = re.compile(r"[ -~]*")
+
+
+def check_option(key: str, value: str) -> None:
+    """Refuse an option of the JIT that cannot be written on the command line or in a request."""
+    if not _KEY.fullmatch(key):
+        raise SuperPmiError(f"JIT option {key[:80]!r}: a name has 1 to 1023 letters, digits or underscores")
+    if not _VALUE.fullmatch(value) or "!" in value or "#" in value:
+        raise SuperPmiError(f"JIT option {key}={value[:80]!r}: a value is printable ASCII without '!' and '#'")
 
 
 def request(index: int, decisions: Sequence[int] | None, *, feature_names: bool = False) -> str:
@@ -70,6 +82,8 @@ class SuperPmi:
     command: Sequence[str]  # program, with whatever must stand before its own arguments
     jit: Path  # a Checked build of the JIT
     collection: Path  # recorded methods, `.mch`; with its table of contents (`.mct`) beside it, access is fast
+    # Further options of the JIT, names without prefix; integers are read to base 16.
+    jit_options: Mapping[str, str] = field(default_factory=dict)
     request_timeout_s: float = 60.0  # deadline of a reply
     startup_timeout_s: float = 300.0  # of the first reply of a process, which must load the JIT and open the collection
     max_restarts: int = 3  # how often a request is sent again after its process had to be replaced
@@ -81,11 +95,15 @@ class SuperPmi:
                 raise SuperPmiError(f"{what} {path}: SuperPMI takes a file with suffix {', '.join(suffixes)}")
             if not path.is_file():
                 raise SuperPmiError(f"{what} {path} is missing")
+        for key, value in self.jit_options.items():
+            check_option(key, value)
+            if key in RESERVED:
+                raise SuperPmiError(f"JIT option {key} is set by each request; leave it out of jit_options")
 
     def start(self, *arguments: str, options: Sequence[str] = ()) -> "LineProcess":
         """Start a process."""
         command = [*self.command, str(self.jit), str(self.collection), "-v", "q"]  # metrics alone are printed
-        for option in options:
+        for option in (*(f"{key}={value}" for key, value in self.jit_options.items()), *options):
             command += ["-jitoption", "force", option]
         return LineProcess([*command, *arguments])
 

@@ -278,6 +278,16 @@ def test_case_16_a_request_that_is_refused(double, index, decisions, named):
     assert target.log == []
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("", "1"), ("a=b", "1"), ("#a", "1"), ("k" * 1024, "1"), ("k", "a!b"), ("k", "a\nb"), ("k", "a#b"), ("k", "\xe9")],
+)
+def test_case_16_options_that_are_refused(double, key, value):
+    target = double()
+    with pytest.raises(SuperPmiError, match="JIT option"):
+        target.client(jit_options={key: value})
+
+
 def test_case_16_the_longest_line(double):
     decisions = [0] * ((2046 - len(request(1, [0], feature_names=True))) // 2 + 1)
     target = double()

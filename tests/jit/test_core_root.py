@@ -51,17 +51,18 @@ def test_collections(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("jit", "collection", "message"),
+    ("jit", "collection", "options", "message"),
     [
-        ("libclrjit.so", "none.mch", "collection .*none.mch is missing"),
-        ("some.mch", "some.mch", r"JIT .*suffix \.so"),
-        ("libclrjit.so", "libclrjit.so", r"collection .*suffix \.mc"),
+        ("libclrjit.so", "none.mch", {}, "collection .*none.mch is missing"),
+        ("some.mch", "some.mch", {}, r"JIT .*suffix \.so"),
+        ("libclrjit.so", "libclrjit.so", {}, r"collection .*suffix \.mc"),
+        ("libclrjit.so", "some.mch", {"jit_options": {"JitRLHook": "1"}}, "JitRLHook is set by each request"),
     ],
 )
-def test_a_client_checks_its_files(folder, jit, collection, message):
+def test_a_client_checks_its_files_and_options(folder, jit, collection, options, message):
     (folder / "some.mch").touch()
     with pytest.raises(SuperPmiError, match=message):
-        SuperPmi(["superpmi"], folder / jit, folder / collection)
+        SuperPmi(["superpmi"], folder / jit, folder / collection, **options)
 
 
 def test_a_program_that_cannot_be_started(folder, tmp_path):

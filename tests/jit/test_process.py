@@ -23,11 +23,11 @@ def test_options_of_the_jit_in_the_environment_have_no_effect(double, monkeypatc
         assert client.compile(1, None).heuristic == next(run).heuristic == "Standard CSE Heuristic"
 
 
-def test_options_of_requests_win_over_recorded_ones(double):
-    target = double([{**GOLDEN["methods"][0], "recorded": {"JitRLHook": "1", "JitMetrics": "0"}}])
-    with target.client() as client:
+def test_given_options_win_over_recorded_ones(double):
+    target = double([{**GOLDEN["methods"][0], "recorded": {"JitOther": "0", "JitRLHook": "1", "JitMetrics": "0"}}])
+    with target.client(jit_options={"JitOther": "1"}) as client:
         assert isinstance(client.compile(1, ()), MethodMetrics)
-    with target.batch(no_cse=True) as run:
+    with target.batch(no_cse=True, jit_options={"JitOther": "1"}) as run:
         assert [metrics.num_candidates for metrics in run] == [2]
 
 
