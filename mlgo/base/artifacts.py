@@ -356,11 +356,8 @@ TIMINGS = _schema(
 def steps_schema(features: Mapping[str, pa.DataType], action: pa.DataType) -> pa.Schema:
     """Schema of recorded episodes of an environment: one row for each question, in the order in which they were asked.
 
-    An episode whose compile asks nothing is one row, too, its features 0. Task, compiler, flags, settings and the
-    compiler's header are in the provenance.
-
-    Args:
-        features: types of what is observed by name, lists for those of several columns.
+    An episode whose compile asks nothing is one row, too, its features 0; features of several columns are lists. Task,
+    compiler, flags, settings and the compiler's header are in the provenance.
     """
     return _schema(
         _field("episode", pa.int64(), "number of the episode in this file, from 0"),

@@ -678,14 +678,7 @@ def read_settings(*paths: Path) -> Settings:
 
 
 def write_settings(folder: Path, values: Mapping[str, Any], *keys: str) -> Path:
-    """Write some settings to a file that is named by what they are.
-
-    Args:
-        keys: dotted names of what to write, sections or single settings.
-
-    Returns:
-        The file. Its name changes when one of these settings does.
-    """
+    """Write some settings, by dotted names of sections or single ones, to a file that is named by what they are."""
     chosen: dict[str, Any] = {}
     for key in keys:
         part: Any = Settings(values).value(key)

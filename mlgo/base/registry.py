@@ -16,12 +16,9 @@ Entry = TypeVar("Entry")
 
 
 class Registry(Generic[Entry]):
-    """Entries by name. Each is imported when it is first asked for, so a registry may stand beneath what it holds.
+    """Entries by name: ``built_in`` ones, ``module:attribute`` each, and those of a ``group`` of entry points.
 
-    Args:
-        group: of entry points, as in ``[project.entry-points."mlgo.learners"]`` of another package.
-        what: what an entry is called in messages.
-        built_in: ``module:attribute`` of this package's own, by name.
+    Each is imported when it is first asked for, so a registry may stand beneath what it holds.
     """
 
     def __init__(self, group: str, what: str, built_in: Mapping[str, str]) -> None:

@@ -284,11 +284,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def sign_test(changes: np.ndarray) -> float | None:
-    """Two-sided p-value of the exact sign test for changes, float64 [num_projects]; None if nothing differs.
-
-    The probability that fair coins, one per project that is not a tie, fall at least as unevenly as these changes did
-    (Dixon and Mood 1946). It knows nothing of how much the scores differ.
-    """
+    """Two-sided p-value of the sign test (Dixon and Mood 1946), changes float64 [num_projects]; None if all are 0."""
     smaller, _, larger = _tally(changes)
     num = smaller + larger
     as_few = sum(math.comb(num, count) for count in range(min(smaller, larger) + 1))
@@ -296,11 +292,9 @@ def sign_test(changes: np.ndarray) -> float | None:
 
 
 def sign_flip_test(changes: np.ndarray, bootstrap: Bootstrap) -> float:
-    """Two-sided p-value of the paired permutation test: the share of assignments of signs whose sum is as far from 0.
+    """Two-sided p-value of the paired permutation test (Fisher 1935) for log ratios, float64 [num_projects].
 
-    Under the hypothesis that a project's log ratio, float64 [num_projects], is as likely to be ``x`` as ``-x``, all
-    assignments of signs are equally likely (Fisher 1935). Up to `_MOST_EXACT` projects all are counted: sums of both
-    halves are listed, and pairs are counted by bisection. Of more, as many as there are resamples are drawn.
+    It is the share of assignments of signs whose sum is as far from 0. Beyond `_MOST_EXACT` projects these are drawn.
     """
     differing = changes[changes != 0.0]
     least = abs(math.fsum(differing)) * (1.0 - 1e-12) - 1e-15  # sums in another order differ by rounding
@@ -376,9 +370,7 @@ class OwnDistributions:
 def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[float, float]:
     """Bias and acceleration of resamples (Efron, "Better Bootstrap Confidence Intervals", 1987).
 
-    Args:
-        drawn: float64 [num_resamples], gains of resamples.
-        left_out: float64 [num_projects], the gain without each project.
+    ``drawn`` are gains of resamples, float64 [num_resamples]; ``left_out`` those without each project, [num_projects].
     """
     influence = left_out.mean() - left_out
     spread = float((influence**2).sum()) ** 1.5
@@ -388,10 +380,9 @@ def bca_shift(drawn: np.ndarray, point: float, left_out: np.ndarray) -> tuple[fl
 
 
 def resampled(after: np.ndarray, before: np.ndarray, bootstrap: Bootstrap) -> np.ndarray:
-    """Total, geometric mean and median over resampled projects and seeds, float64 [3, num_resamples].
+    """Total, geometric mean and median over resampled projects and seeds, float64 [3, num_resamples]; see `gains`.
 
-    All drawn seeds see the same drawn projects, since they were evaluated on the same ones (Owen, "The pigeonhole
-    bootstrap", Annals of Applied Statistics 1, 2007). Arguments are those of `gains`.
+    All seeds see the same drawn projects (Owen, "The pigeonhole bootstrap", Annals of Applied Statistics 1, 2007).
     """
     (num_seeds, num), logs = after.shape, log_ratios(after, before)
     rng = generator(bootstrap.seed, *STREAM)

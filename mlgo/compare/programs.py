@@ -155,9 +155,7 @@ def shipped_totals(measured: ScoreMatrix, bootstrap: Bootstrap) -> list[Comparis
 def shares_by_part(measured: ScoreMatrix) -> list[ComparisonRow]:
     """Compare contenders, and `BEST`, over all programs, those of each language and of each project.
 
-    Args:
-        measured: as of `with_best_known`. Programs without a best known total do not count; without a search there are
-            no rows.
+    ``measured`` is of `with_best_known`. Programs without a best known total do not count; without a search none does.
     """
     best = measured.best.get("total")
     if best is None:

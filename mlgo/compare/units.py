@@ -206,8 +206,7 @@ def num_failed(record: Mapping[str, Any]) -> int:
 def sorted_ratios(measured: ScoreMatrix, name: str, split: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """A contender's score and code size over the heuristic's, ascending by the ratio of scores.
 
-    Returns:
-        Ratios of scores and of sizes, float64 [num_compared] each, and names of the units.
+    Gives both ratios, float64 [num_compared] each, and names of the units.
     """
     found = ratios(measured, name, split, "score")
     items = [item for item, _ in found]

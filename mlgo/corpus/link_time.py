@@ -477,10 +477,7 @@ def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
 def thin_link(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], folder: Path, timeout_s: float
 ) -> dict[str, tuple[Path, Path]]:
-    """Bitcode after the import and its index, by name of the module, in the order of linking.
-
-    Members of archives that nothing needs are missing.
-    """
+    """Bitcode after the import and its index, by module in the order of linking; members nobody needs are missing."""
     # The index holds the names of objects as the link has them. With numbers it is the same in every folder.
     paths = {name: Path(f"{number}.o") for number, name in enumerate(file.modules)}
     for name, path in paths.items():

@@ -74,11 +74,7 @@ def _content(path: Path) -> tuple[bool, list[bytes]]:
 
 
 def with_embedded(words: Sequence[str], inputs: Sequence[LinkInput], folder: Path) -> list[str]:
-    """Words of a linker, with bitcode, written to ``folder``, in place of files and libraries that carry it.
-
-    Args:
-        inputs: files among the words that are known already.
-    """
+    """Words of a linker, with bitcode in ``folder`` in place of what carries it; ``inputs`` are files already read."""
     known = {str(file.path): file for file in inputs}
     folders = [word.removeprefix("-L") or after for word, after in pairwise([*words, ""]) if word.startswith("-L")]
     suffixes = (".a",) if "-static" in words else (".so", ".a")

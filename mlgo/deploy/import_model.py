@@ -157,12 +157,9 @@ def convert(saved_model: Path, task: str, folder: Path) -> None:
 
 
 def drawn_questions(task: Task, inputs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
-    """Draw questions of all magnitudes: whole numbers up to 2^20 in size, others between 0 and 1.
+    """Draw questions of all magnitudes: by input, of its dtype, [NUM_QUESTIONS, num_elements].
 
-    Of actions, half are legal, and always the last.
-
-    Returns:
-        By input, of its dtype, [NUM_QUESTIONS, num_elements].
+    Whole numbers are up to 2^20 in size, others between 0 and 1. Half of the actions are legal, and always the last.
     """
     rng, questions = generator(0, "import"), {}
     for spec in inputs:
@@ -277,11 +274,7 @@ _ALSO = re.compile(
 def write_computing(model: Any, original: Path, copy: Path) -> None:
     """Write a SavedModel to a new folder, whose variables and assets are those of the original.
 
-    Args:
-        model: its protocol buffer; operators that save are gone afterwards.
-
-    Raises:
-        PolicyError: an operator could do something else than compute.
+    ``model`` loses its operators that save. PolicyError where another could do something else than compute.
     """
     operators, own = set(), set()
     for graph in (one.graph_def for one in model.meta_graphs):

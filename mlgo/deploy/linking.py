@@ -283,11 +283,7 @@ _MAX_RESPONSES = 256
 
 
 def _opened(arguments: Sequence[str]) -> list[str]:
-    """Arguments with those of response files in their place.
-
-    Raises:
-        LinkError: one names itself, as far as can be told, or its quotes do not end.
-    """
+    """Arguments with those of response files in their place; LinkError for one that names itself, or cannot be read."""
     words, rest, num_opened = [], deque(arguments), 0
     while rest:
         word = rest.popleft()

@@ -68,10 +68,7 @@ class ModuleProblem:
 def problems_of_files(
     files: Mapping[str, Path], toolchain: Toolchain, task: Task, settings: CompileConfig, folder: Path
 ) -> Callable[[str], ModuleProblem]:
-    """Bitcode, textual IR, or sources of C and C++, by name; each is compiled when it is first asked for.
-
-    That raises CompileError where it does not compile.
-    """
+    """Bitcode, textual IR, C or C++ by name, each compiled when first asked for; CompileError where that fails."""
     front_end, numbers = FrontEnd(toolchain, settings, folder, task), {name: i for i, name in enumerate(files)}
 
     @functools.cache
@@ -262,15 +259,12 @@ def recalled_compile(
 ) -> Episode:
     """Walk a module's trees with the agent's answers.
 
-    At the first unknown question a compiler is started, which gets the answers so far in advance; once it has ended,
-    what it has shown is added to the trees. An episode that is left adds nothing.
+    At the first unknown question a compiler is started, after ``starting()``, and gets the answers so far in advance;
+    once it has ended, what it has shown is added to the trees. An episode that is left adds nothing.
 
     The trees are those of training, of the compiler and flags in use. They hold sizes of modules that are one context,
     and costs of functions where each is a context; sizes of the latter are not known, so with a size as objective the
     compiler runs at the end, though it asks nothing.
-
-    Args:
-        starting: called before a compiler is started.
     """
     known, num_repaired = None, 0
     if (trees := store.load(problem.sha256)) is not None:

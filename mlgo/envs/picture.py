@@ -65,14 +65,9 @@ def _draw_panel(draw: Any, label: str, top: int, bottom: int, values: np.ndarray
 
 
 def in_columns(values: np.ndarray, most_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Least, mean and greatest of values that share a column; each has a column of its own while there are enough.
+    """Least, mean and greatest of the values, float64 [num_values], in each column.
 
-    Args:
-        values: float64 [num_values], at least one.
-        most_columns: how many columns there are.
-
-    Returns:
-        three of float64 [min(num_values, most_columns)].
+    All three are float64 [min(num_values, most_columns)]; there must be at least one value.
     """
     edges = np.linspace(0, len(values), min(len(values), most_columns) + 1).astype(np.int64)
     starts, counts = edges[:-1], np.diff(edges)

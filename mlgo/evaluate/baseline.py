@@ -358,11 +358,7 @@ def function_costs(functions: pa.Table, measure: Measure) -> dict[str, dict[str,
 
 
 def episode_reader(policy: Policy, objective: str, baseline_dir: Path) -> Callable[[str, CompileResult], list[Episode]]:
-    """How compiles are read: whole, or function by function where the score is a sum over functions.
-
-    Returns:
-        Maps the key of a module and its compile to episodes.
-    """
+    """How compiles are read, by module key: whole, or by function where the score is a sum over functions."""
     measure = get_measure(objective)
     if not measure.is_by_function:
         return lambda module, result: [episode(module, result, policy, objective)]

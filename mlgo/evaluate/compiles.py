@@ -155,11 +155,7 @@ class Quarantine:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Name a failure in the error of a learner that got no compile at all.
-
-        Raises:
-            NothingCompiled: the block did, now with the last failure of the module that failed most often.
-        """
+        """Add the last failure of the module that failed most often to a NothingCompiled of the block."""
         try:
             yield
         except NothingCompiled as error:

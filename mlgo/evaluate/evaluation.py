@@ -110,10 +110,8 @@ def result_row(scored: ScoredModule, outcome: CompileOutcome, name: PolicyName, 
 def evaluate_thin(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> Evaluation:
     """Build a project with ThinLTO under the heuristic and under a policy, and measure its programs.
 
-    The policy gives advice in both compiles, since most inlining happens in the first.
-
-    Returns:
-        Results are those of the pre-link compiles, whose objects are those of ordinary ones.
+    The policy gives advice in both compiles, since most inlining happens in the first. Results are those of the
+    pre-link compiles, whose objects are those of ordinary ones.
     """
     (run.folder / "fat").mkdir(parents=True)
     fat = {}

@@ -174,14 +174,10 @@ def replay_episode(
     advisor: Advisor | None = None,
     object_path: Path | None = None,
 ) -> tuple[str, CompileResult | None]:
-    """Do a logged compile again and compare questions, answers and the object file.
+    """Do a logged compile again and compare questions, answers and the object file; CompileError where it fails.
 
-    Returns:
-        The first difference in words, empty when there is none; and what the compile gave, None when it was ended at a
-        question that differed.
-
-    Raises:
-        CompileError: the compile failed.
+    Gives the first difference in words, empty when there is none; and what the compile gave, None when it was ended at
+    a question that differed.
     """
     check_compiler(toolchain, episode)
     follower = _Follower(episode.result, advisor or RecordedAdvisor(episode.result.answers))

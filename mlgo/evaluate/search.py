@@ -35,14 +35,11 @@ Functions = frozenset[int]
 
 
 class AffectedFunctions:
-    """Which functions the decisions of one compile may change.
+    """Which functions the decisions of one compile, int64 [num_questions], may change.
 
     A call of B in A that is inlined, or no longer, changes A; B, which may disappear; every function that A was inlined
     into; and the functions that B calls, which may disappear with it. Decisions that affect no common function do not
     disturb each other, but for what the compiler decides otherwise elsewhere.
-
-    Args:
-        answers: int64 [num_questions].
     """
 
     def __init__(self, credit: CallAttribution, answers: np.ndarray) -> None:
@@ -282,10 +279,8 @@ def _joined(flips: Iterable[_Flip]) -> dict[bytes, int]:
 class _Round:
     """Compiles with other answers than the best so far, one after the other, until one is smaller.
 
-    Attributes:
-        smallest: the first of the smallest compiles, the best before among them.
-        labels: bytes that each flip has saved, by the questions that it answers otherwise.
-        helpful: flips that made the module, or its functions, smaller, the most helpful first.
+    ``labels`` are bytes saved, by the questions that a flip answers otherwise; ``helpful`` flips are sorted, best
+    first.
     """
 
     def __init__(
@@ -377,10 +372,7 @@ def smallest_of(
 
 
 class _Flips:
-    """Which flips of a compile to try next.
-
-    Single ones and the calls of one function, in passes for as long as a pass helps, then random groups.
-    """
+    """Which flips to try next: single ones and the calls of one function while a pass helps, then random groups."""
 
     def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator, tried: set[int]) -> None:
         self.progress = False
@@ -455,10 +447,7 @@ def _hash_of(questions: Iterable[bytes]) -> int:
 
 @dataclass(frozen=True)
 class SimilarAdvisor:
-    """Answers each question as the most similar one of some was answered, the first of equal ones.
-
-    Similar are small differences of the features' logarithms.
-    """
+    """Answers each question as the most similar of some was answered, by differences of the features' logarithms."""
 
     features: tuple[str, ...]
     questions: np.ndarray  # float32 [num, num_features], logarithms
@@ -529,14 +518,7 @@ def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:
 def run_searches(
     host: CompileHost, searches: Sequence[Search], job: Callable[[int, OverridingAdvisor], CompileJob], label: str = ""
 ) -> list[SearchResult]:
-    """Do many searches side by side, so that the workers always have enough to do.
-
-    Args:
-        job: one compile, by number of the search.
-
-    Returns:
-        Their results, in order; the same for any number of workers.
-    """
+    """Do many searches side by side, to keep workers busy; results in order, the same for any number of workers."""
     wanted = {number: next(one) for number, one in enumerate(searches)}
     results: dict[int, SearchResult] = {}
     with tqdm(total=len(searches), desc=label, unit="module", disable=None if label else True) as progress:

@@ -115,8 +115,7 @@ def evaluate_targets(
 ) -> tuple[pa.Table, ...]:
     """Evaluate project by project; what an earlier run has finished is taken as it is.
 
-    Returns:
-        Tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.
+    Gives tables of ``artifacts.RESULTS``, ``artifacts.SHIPPED_SIZES`` and ``artifacts.SEARCH_COURSE``.
     """
     done = []
     for number, target in enumerate(targets, start=1):

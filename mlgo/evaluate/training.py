@@ -44,11 +44,9 @@ def training_modules(
     seed: int,
     languages: Collection[str] | None = None,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
-    """Modules to train and to validate on, the latter sampled by seed.
+    """Modules to train and to validate on, the latter sampled by seed and algorithm.
 
-    Args:
-        algorithm: section of the configuration with these limits; also names the sample.
-        max_questions: modules with more questions under the heuristic are left out.
+    Modules with more than ``max_questions`` under the heuristic are left out.
     """
     kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
@@ -168,11 +166,7 @@ def sample_episodes(
     rng: np.random.Generator,
     with_credit: bool = False,
 ) -> list[Read | None]:
-    """Compile modules under answers drawn with the policy's own probabilities.
-
-    Returns:
-        What was read, those of a module one after another; None where a compile failed.
-    """
+    """What compiles gave under answers drawn with the policy's probabilities, module by module; None for failures."""
     jobs = []
     for one in modules:
         key, sha256 = one.module.key, one.module.sha256

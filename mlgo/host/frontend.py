@@ -114,11 +114,7 @@ class FrontEnd:
 
 
 def await_compiler(compiler: Child, timeout_s: float) -> str:
-    """Wait for the end of a compiler and return the last kilobytes of its stderr.
-
-    Raises:
-        CompileError: it refuses, or is not done in time; the message holds the first error.
-    """
+    """Wait for a compiler, and return the last kilobytes of its stderr; CompileError if it refuses or is too late."""
     run = compiler.finish(timeout_s)
     if run.returncode is None:
         raise CompileTimeout(f"no end within {timeout_s:g} s")

@@ -62,9 +62,7 @@ def recorded_cost(
 ) -> Iterator[None]:
     """Write what a training costs, when its block is left in whatever way; a resumed one adds to what the file says.
 
-    Args:
-        cost: its run and workers, and nothing spent yet.
-        started: ``time.monotonic()`` from which on its time counts; now by default.
+    ``cost`` has nothing spent yet; time counts from ``started`` on, a ``time.monotonic()``, by default from now on.
     """
     started = time.monotonic() if started is None else started
     before = cost

@@ -137,8 +137,7 @@ def bounded_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Choose at most ``max_steps`` questions of each module, reproducibly; fewer if these are more than ``most``.
 
-    Returns:
-        Positions of the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
+    Gives the rows to keep, ascending, and the number of each row's module; both int64 [num_kept].
     """
     runs = _rows_of_modules(trace)
     counts = np.array([len(rows) for _, rows in runs], np.int64)

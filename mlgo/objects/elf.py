@@ -141,11 +141,7 @@ def global_symbols(data: bytes, *, dynamic: bool = False) -> tuple[frozenset[byt
 
 
 def symbol_names(data: bytes, sections: np.ndarray, table: np.ndarray, symbols: np.ndarray) -> list[bytes]:
-    """Names of some symbols [num_symbols] of a table; one that its table of strings cuts short ends there.
-
-    Raises:
-        ObjectError: the table names no table of strings.
-    """
+    """Names of symbols [num_symbols], as far as the table of strings goes; ObjectError where the table names none."""
     if table["link"] >= len(sections):
         raise ObjectError("a symbol table of the object has no names")
     return _names(data, sections[int(table["link"])], symbols)

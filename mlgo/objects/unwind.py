@@ -30,11 +30,7 @@ _LENGTH_BYTES, _ADDRESS_AT = 4, 8
 
 
 def unwind_by_function(data: bytes) -> Counter[tuple[int, int]]:
-    """Bytes of unwind entries of a little-endian ELF object by section and offset in it of where functions begin.
-
-    Raises:
-        ObjectError: not such an object, cut short, or see `unwind_entries`.
-    """
+    """Bytes of unwind entries of an ELF object by section and offset of their functions; raises as `unwind_entries`."""
     found = Counter[tuple[int, int]]()
     for section, offset, size in unwind_entries(data, elf.read_sections(data)).T.tolist():
         found[section, offset] += size
@@ -120,11 +116,9 @@ _POINTER_BYTES = {0x1B: 4, 0x9B: 4, 0x03: 4, 0x0B: 4, 0x00: 8, 0x04: 8, 0x0C: 8,
 
 
 def unwind_by_address(data: bytes, sections: np.ndarray) -> dict[int, int]:
-    """Bytes of unwind tables that belong to the function at an address; none where the tables are of another form.
+    """Bytes of unwind tables by address of their function; none where the tables are of another form.
 
-    Args:
-        data: a linked file.
-        sections: structured [num_sections], what `read_sections` gives of it.
+    ``sections``, structured [num_sections], are what `read_sections` gives of a linked file.
     """
     named = {name: number for number, name in enumerate(elf.section_names(data, sections, sections))}
     if b".eh_frame_hdr" not in named or b".eh_frame" not in named:

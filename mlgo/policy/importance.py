@@ -35,7 +35,7 @@ def sample_questions(
 
 
 def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) -> list[Importance]:
-    """Share of the answers that change when a feature's values change places between the questions.
+    """Share of the answers that change when a feature's values change places between questions, most important first.
 
     Breiman's permutation importance (Random Forests, Machine Learning 45, 2001, section 10), with changed answers in
     place of errors: it asks what the policy listens to, not whether it is right to.
@@ -43,9 +43,6 @@ def permutation_importance(policy: Policy, observations: np.ndarray, seed: int) 
     Args:
         observations: int64 [num_questions, num_features], columns in the policy's order.
         seed: root seed of the permutations; the one of a feature depends on its name alone.
-
-    Returns:
-        One entry for each feature, most important first; none without questions.
     """
     if not len(observations):
         return []

@@ -86,11 +86,7 @@ class Architecture:
         return weights
 
     def ungrouped(self, vector: np.ndarray) -> tuple["Architecture", np.ndarray]:
-        """The same function without groups, for what knows full matrices alone: zeros between them.
-
-        Returns:
-            Layer widths, and weights float32 [num_params of them].
-        """
+        """The same function with full matrices, zeros between groups: widths, and float32 [num_params of them]."""
         layers = [(matrix if matrix.ndim == 2 else _diagonal(matrix), bias) for matrix, bias in self.unflatten(vector)]
         return Architecture(self.widths), flatten(layers)
 

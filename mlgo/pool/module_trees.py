@@ -134,12 +134,7 @@ class ModuleTrees:
                 yield place, Visit(context, tree.observations[walk.nodes], walk.answers, walk.leaf, 0)
 
     def take_in(self, visits: Iterable[tuple[int, Visit]], *, grow: bool = True) -> list[Growth]:
-        """Compare what compiles show with what is known, and add what is new; gives that, in the order of adding.
-
-        Args:
-            visits: each with the number of its tree.
-            grow: without it nothing is added.
-        """
+        """Compare visits, each of a numbered tree, with what is known; if ``grow``, add what is new, and give that."""
         taken = []
         for place, visit in visits:
             try:

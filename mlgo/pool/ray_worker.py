@@ -57,12 +57,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 def local_copy(stamp: FileStamp, folder: Path, read: Callable[[FileStamp], bytes]) -> Path:
-    """A file with the content of the driver's; the very same where this machine sees it.
-
-    Args:
-        folder: where all workers of this machine keep their copies.
-        read: gives the content of one of the driver's files.
-    """
+    """The driver's file where this machine sees it, else a copy in ``folder``, which its workers share."""
     original = Path(stamp.path)
     if original.is_file() and FileStamp.of(original) == stamp:
         return original
@@ -102,11 +97,9 @@ class FileSource:
 
 
 class RayWorker:
-    """An actor that does jobs.
+    """An actor that does jobs; workers of one ``run`` share a folder on each machine.
 
-    Args:
-        run: name of the driver's run; workers of a run share a folder on each machine.
-        source: actor that reads the driver's files; None where all machines see the same folders.
+    ``source`` is the actor that reads the driver's files; None where all machines see the same folders.
     """
 
     def __init__(self, run: str, source: Any, folder: str) -> None:

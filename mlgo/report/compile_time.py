@@ -27,10 +27,7 @@ def read_timings(folder: Path) -> pa.Table:
 def compile_times(timings: pa.Table) -> list[Row]:
     """Summarise ``artifacts.TIMINGS`` by advisor: references first, then policies by name.
 
-    Returns:
-        ``{"advisor": ..., "num_modules": ..., "median_seconds": ..., "p99_seconds": ..., "num_ratios": ...,
-        "median_ratio": ..., "p99_ratio": ...}``; ratios are to the heuristic's plain compile of the same module, None
-        where there is none.
+    Ratios are to the heuristic's plain compile of the same module, None where there is none.
     """
     seconds = defaultdict[str, dict[tuple[str, str], float]](dict)
     for row in timings.to_pylist():

@@ -22,15 +22,10 @@ from mlgo.report.ships import compare_shipped
 
 
 def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.ndarray, np.ndarray]:
-    """What is known to be possible after so many compiles of each module.
+    """What is known to be possible after so many compiles of each module; empty where nothing was searched or measured.
 
-    Args:
-        course: ``artifacts.SEARCH_COURSE``; empty where nothing was searched.
-        shipped: ``artifacts.SHIPPED_SIZES``.
-
-    Returns:
-        Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
-        [num_steps]. Empty where nothing was searched or measured.
+    Numbers of compiles, int64 [num_steps], from 0, which is the policy; gains over the heuristic in total, float64
+    [num_steps].
     """
     measured = measured_programs(shipped, [Contender.named(policy)])
     totals, baseline = measured.scores["total"], measured.baseline["total"]
@@ -51,13 +46,7 @@ def known_gains(course: pa.Table, shipped: pa.Table, policy: str) -> tuple[np.nd
 def compare_policy(
     task: str, values: Settings, results: pa.Table, shipped: pa.Table, measurement: Facts
 ) -> render.ComparedPolicies:
-    """Compare a policy with the heuristic.
-
-    Args:
-        values: tell what is minimised, and how intervals are made.
-        results: ``artifacts.RESULTS``.
-        shipped: ``artifacts.SHIPPED_SIZES``.
-    """
+    """Compare a policy with the heuristic, by ``artifacts.RESULTS`` and ``artifacts.SHIPPED_SIZES``."""
     modules, bootstrap = policy_scores(results), Bootstrap.of(values)
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
     split = modules.splits[0]

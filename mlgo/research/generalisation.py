@@ -27,11 +27,9 @@ _EVALUATIONS = "evaluations of one training"
 
 
 def read_matrices(path: Path, split: str | None, measure: str) -> dict[str, list[ComparisonRow]]:
-    """Matrices of ``artifacts.GENERALISATION``: by language, by project, then by compiler, for each language too.
+    """Matrices of ``artifacts.GENERALISATION`` by title: languages, projects, then compilers, for each language too.
 
-    Returns:
-        Cells of each matrix by its title, line by line: what was learnt from is the contender, what was tested on the
-        scope. All lines have the same scopes.
+    What was learnt from is the contender, what was tested on the scope; all lines of a matrix have the same scopes.
     """
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make generalisation")
@@ -77,12 +75,7 @@ def read_matrices(path: Path, split: str | None, measure: str) -> dict[str, list
 
 
 def read_trainings(folder: Path) -> list[Row]:
-    """What the trainings behind ``results.parquet`` asked for, in the order of the run; seeds of a learner together.
-
-    Returns:
-        ``{"compiler": ..., "train set": ..., "languages": ..., "seeds": ..., "evaluations of one training": ...}``; the
-        last is the mean over the seeds.
-    """
+    """What the trainings behind ``results.parquet`` asked for, in the order of the run; seeds of a learner together."""
     by_learner: dict[str, dict[str, None]] = {}  # policies of one training, each once, in order
     for part in read_provenance(folder / "results.parquet")["parts"]:
         by_learner.setdefault(PolicyName.of(part["policy"]).learner, {})[part["policy"]] = None

@@ -77,12 +77,7 @@ def show_sizes(args: argparse.Namespace) -> RenderedPage:
 
 
 def compare_by_size(results: pa.Table, split: str | None, measure: str, bootstrap: Bootstrap) -> list[ComparisonRow]:
-    """Each learner over its seeds against the heuristic, class by class; the class is the row's scope.
-
-    Args:
-        results: ``artifacts.RESULTS``.
-        split: whose modules count; None for the one that is judged.
-    """
+    """Each learner over its seeds against the heuristic, class by class; the class is the row's scope."""
     measured = policy_scores(results)
     judged = split or measured.judged
     policies = policies_on(measured, judged, measure)

@@ -62,12 +62,7 @@ class ScoreboardEntry:
 
 
 def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: str) -> list[ScoreboardEntry]:
-    """All learners of a finished run, the greatest gain by project first.
-
-    Args:
-        settings: configuration of the run; tells the task and how intervals are made.
-        split: where the gain is measured, one of ``evaluate.splits``; None for the one that is judged.
-    """
+    """All learners of a finished run by their gain on a split, the greatest first; None is the split that is judged."""
     task, bootstrap = settings.value("task"), Bootstrap.of(settings)
     kind, shipped = PROBLEMS.get(task).kind, list[ComparisonRow]()
     home = data / HOMES[kind]

@@ -123,10 +123,7 @@ def call_of(words: Sequence[str], folder: Path, responses: Responses) -> Iterato
 
 
 def shell_commands(text: str, folder: Path) -> Iterator[tuple[list[str], Path]]:
-    """Commands of a line for a shell, such as ``cd sub && ccache cc -c a.c -o a.o``, with the folder of each.
-
-    There are none where quotes do not end.
-    """
+    """Commands of a shell's line, such as ``cd sub && cc -c a.c``, with their folders; none where quotes do not end."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
     lexer.commenters = ""

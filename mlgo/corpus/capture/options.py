@@ -190,11 +190,7 @@ def mark_anew(front_end: FrontEnd, ir: bytes, level: str, bitcode: Path) -> None
 
 
 def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path) -> None:
-    """Write a module's file as another level wants it; how its code is generated stays the same.
-
-    Raises:
-        CompileError: the module cannot be read.
-    """
+    """Write a module's file as another level wants it, with its own code generation; CompileError if unreadable."""
     generation = generation_of(module)
     with scratch_directory() as folder:
         plain = folder / "module.bc"

@@ -170,11 +170,9 @@ def check_form(
 
 
 def compare_decisions(actions: ActionSpace, logits: np.ndarray, decisions: np.ndarray) -> Parity:
-    """Compare an exported model's decisions with the policy's.
+    """Compare an exported model's decisions, int64 or float32 [num_steps], with the policy's.
 
-    Args:
-        logits: of the policy, float32 [num_steps] or [num_steps, num_actions].
-        decisions: of the model, int64 or float32 [num_steps].
+    ``logits`` are the policy's, float32 [num_steps] or [num_steps, num_actions].
     """
     if not np.isfinite(logits if logits.ndim == 1 else logits.max(axis=1)).all():
         raise PolicyError("the policy's output is not a number; train it again")

@@ -78,11 +78,7 @@ _MOST_IN_DECIMALS = 8
 
 
 class TosaGraph:
-    """Lines of a function, and the functions of ``numpy`` that policies call, by their names.
-
-    Attributes:
-        lines: so far.
-    """
+    """Lines of a function so far, and the functions of ``numpy`` that policies call, by their names."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

@@ -99,11 +99,7 @@ def find_vocabulary(setting: str) -> IR2VecVocabulary | None:
 
 
 def keep_vocabulary(setting: str, folder: Path) -> str:
-    """Copy the file that ``compile.ir2vec`` names to one in ``folder`` that is named by its content.
-
-    Returns:
-        The setting to go on with: the copy's path, or ``setting`` where it names no file.
-    """
+    """Copy a file that ``compile.ir2vec`` names to ``folder``, named by its content; gives the setting to use then."""
     vocabulary = find_vocabulary(setting)
     if vocabulary is None or _KIND.fullmatch(setting):
         return setting

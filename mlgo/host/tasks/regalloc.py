@@ -76,11 +76,7 @@ def _probe() -> str:
 
 
 class EvictionGuard(Guard):
-    """Replaces columns that are not legal by the last one that is, and densities that are no numbers by 1.
-
-    Raises:
-        ProtocolError: the compiler does not send mask and densities, column by column.
-    """
+    """Replaces columns that are not legal by the last one that is, and densities that are no numbers by 1."""
 
     def __init__(self, header: Header) -> None:
         mask, density = (header.features[header.index(name)] for name in (MASK, DENSITY))
@@ -196,11 +192,7 @@ _LONG = np.float32(7.0)
 
 
 class PriorityGuard(Guard):
-    """Keeps answers within what LLVM can turn into an integer, and weights finite.
-
-    Raises:
-        ProtocolError: the compiler does not send a weight, or does not ask for a single float.
-    """
+    """Keeps answers within what LLVM can turn into an integer, and weights finite."""
 
     def __init__(self, header: Header) -> None:
         weight, advice = header.features[header.index(WEIGHT)], header.advice

@@ -33,10 +33,7 @@ FitClone = Callable[[CloneData, np.ndarray | None, int], Fitted]
 
 @dataclass(frozen=True)
 class BCMaxState(State):
-    """State of a run, enough to resume it.
-
-    The history has rewards of the policy that each round ended with, and begins with round 0, the start.
-    """
+    """State of a run, enough to resume it; each record is of the policy that its round ended with, first the start."""
 
     weights: np.ndarray  # float32 [num_params], current policy
     known: Mapping[str, Trajectory]  # best trajectory of each training module, or of each of its functions
@@ -57,12 +54,10 @@ def imitate_best(
     state: BCMaxState | None = None,
     after_round: Callable[[BCMaxState], None] = lambda state: None,
 ) -> BCMaxState:
-    """Run rounds until the configured number is reached.
+    """Run all configured rounds, from weights ``start``, float32 [num_params], or from a clone of the heuristic.
 
-    Args:
-        start: float32 [num_params]; None begins with a clone of the heuristic's trajectories.
-        explore: compiles training modules under the references (round 0), or under variants of a policy.
-        measure: compiles them under a policy itself.
+    ``explore`` compiles training modules under the references (round 0), or under variants of a policy; ``measure``
+    compiles them under a policy itself.
     """
     if heuristic is not None and not heuristic:
         raise TrainingError("no training module has a trajectory of the heuristic; run the baseline stage again")
@@ -132,11 +127,7 @@ def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dic
 
 
 def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_weight: float) -> CloneData:
-    """Join the best trajectories for cloning.
-
-    A module counts ``1 + gain_weight * percent gained`` times what its number of questions gives it. Where nothing has
-    beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
-    """
+    """Join the best trajectories for cloning; modules count ``1 + gain_weight * percent gained`` times their weight."""
     chosen = [known[key] for key in sorted(known)]
     answers = np.concatenate([one.answers for one in chosen]).astype(np.float32)
     modules = np.repeat(np.arange(len(chosen)), [len(one.answers) for one in chosen])

@@ -30,25 +30,17 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
 
 
 def mean_improvement(rewards: np.ndarray) -> float:
-    """Mean rise of the reward from a first to a second candidate, over the modules that the first compiles.
-
-    Args:
-        rewards: float64 [2, num_modules], NaN where a compile failed.
-    """
+    """Mean rise from the first to the second row of rewards, float64 [2, num_modules], where the first is not NaN."""
     known = np.isfinite(rewards[0])
     return float((rewards[1] - rewards[0])[known].mean()) if known.any() else float("nan")
 
 
 def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | None]:
-    """Figures of one generation; None where nothing compiled.
+    """Figures of one generation by rewards, float64 [num_candidates, num_modules]; None where nothing compiled.
 
-    ``*_reward`` and ``reward_p*`` (percentiles) are of candidates. ``win_share`` and ``regression_share`` are the
-    shares of module rewards above and below 0; ``mean_regression`` and ``worst_regression`` are of those below 0, and 0
-    when there are none.
-
-    Args:
-        rewards: float64 [num_candidates, num_modules], NaN where a compile failed.
-        means: float64 [num_candidates], see `mean_over_common`.
+    ``*_reward`` and ``reward_p*`` (percentiles) are of candidates, ``means`` of `mean_over_common`. ``win_share`` and
+    ``regression_share`` are the shares of module rewards above and below 0; ``mean_regression`` and
+    ``worst_regression`` are of those below 0, and 0 when there are none.
     """
     means, rewards = means[np.isfinite(means)], rewards[np.isfinite(rewards)]
     figures: dict[str, float | None] = dict.fromkeys((*_OF_CANDIDATES, *_OF_MODULES))

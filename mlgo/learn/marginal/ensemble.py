@@ -38,10 +38,8 @@ def gated_shape(member: Architecture, num_members: int) -> Architecture:
 def gated_ensemble(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer, caution: float) -> np.ndarray:
     """Join estimates, float32 [num_params] of ``shape`` each, to float32 [num_params of `gated_shape`].
 
-    Args:
-        shape: layer widths of the estimates, with at least one hidden layer.
-        heuristic: matrix [num_features, 1] and bias [1] of a steep linear clone, see `steep`.
-        caution: how many mean deviations an answer other than the heuristic's needs.
+    ``shape`` has a hidden layer. ``heuristic`` is a linear clone, matrix [num_features, 1] and bias [1], see `steep`;
+    an answer other than its own needs ``caution`` mean deviations.
     """
     networks = [shape.unflatten(member) for member in members]
     matrix, bias = heuristic
@@ -82,11 +80,9 @@ def _block(number: int, size: int) -> slice:
 
 
 def steep(heuristic: Layer, inputs: np.ndarray) -> Layer:
-    """Scale a linear clone so that its output leaves [-1, 1] almost everywhere.
+    """Scale a linear clone, matrix [num_features, 1] and bias [1], so that its output leaves [-1, 1] almost everywhere.
 
-    Args:
-        heuristic: matrix [num_features, 1] and bias [1].
-        inputs: float32 [num_questions, num_features], typical questions.
+    ``inputs`` are typical questions, float32 [num_questions, num_features].
     """
     (layer,) = scaled([heuristic], inputs, _STEEPNESS)
     return layer
@@ -163,10 +159,7 @@ def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
 
 
 def mean_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
-    """The estimates that `mean_of` has joined, but for rounding and for their own last biases, which are their mean.
-
-    float32 [num_members, num_params].
-    """
+    """Estimates float32 [num_members, num_params] that `mean_of` joined, with the mean of their own last biases."""
     first, *between, (last, last_bias) = mean_shape(shape, num_members).unflatten(joint)
     matrices = [np.split(first[0], num_members, axis=1), *(matrix for matrix, _ in between)]
     biases = [np.split(bias, num_members) for _, bias in (first, *between)]

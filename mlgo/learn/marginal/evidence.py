@@ -37,10 +37,7 @@ _CREDIT = (np.uint64, np.float32, np.int32, np.int32)
 
 
 class ArrayFile(Closing):
-    """Arrays one after another in a file. One thread appends; any number may read what was appended.
-
-    The folder is on a disk with room; it is made if it is missing.
-    """
+    """Arrays one after another in a file: one thread appends, any number may read what was appended."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
