@@ -127,7 +127,10 @@ def keep_best(known: Mapping[str, Trajectory], new: Iterable[Trajectory]) -> dic
 
 
 def imitation_data(known: Mapping[str, Trajectory], weighting: Weighting, gain_weight: float) -> CloneData:
-    """Join the best trajectories for cloning; modules count ``1 + gain_weight * percent gained`` times their weight."""
+    """Join the best trajectories for cloning; modules count ``1 + gain_weight * percent gained`` times their weight.
+
+    Where nothing has beaten the heuristic its own trajectory counts once, so that the clone does not forget it.
+    """
     chosen = [known[key] for key in sorted(known)]
     answers = np.concatenate([one.answers for one in chosen]).astype(np.float32)
     modules = np.repeat(np.arange(len(chosen)), [len(one.answers) for one in chosen])
