@@ -29,6 +29,7 @@ def add_parser(commands: Any) -> None:
         add_choice_options(parser)
         parser.add_argument("--thin", action="store_true", help="by ThinLTO, of what mlgo cc --thin has made")
         parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from
+        parser.add_argument("--plain", action="store_true", help="do not ask the policy")
         parser.add_argument("--no-guard", action="store_true", help="do not link without the policy to compare")
         parser.add_argument(
             "--timeout", type=positive_float, default=1800.0, metavar="S", help="deadline of a step (default: 1800)"
@@ -46,7 +47,7 @@ def run(args: argparse.Namespace) -> None:
         reason = "changed since the compile (objcopy, strip); linked as it is, without the policy"
         print(f"mlgo {args.tool}: warning: {', '.join(wanted.changed)}: {reason}", file=sys.stderr)
     language = LANGUAGES[args.tool]
-    is_left = language not in (args.languages or language)
+    is_left = args.plain or language not in (args.languages or language)
     try:
         wanted.check()
         picked = choice()
@@ -66,6 +67,6 @@ def run(args: argparse.Namespace) -> None:
     outcome, reason = ("advised", "") if result.is_advised else ("plain", "it is smaller")
     sizes = {"questions": result.questions, "advised_bytes": result.advised, "plain_bytes": result.plain}
     if is_left:
-        outcome, reason = "plain", "its language is left to the compiler"
+        outcome, reason = "plain", "--plain" if args.plain else "its language is left to the compiler"
         sizes |= {"advised_bytes": None, "plain_bytes": result.advised}
     log(args, {"output": str(wanted.output), "outcome": outcome, "reason": reason, **sizes})

@@ -109,6 +109,21 @@ def test_reports_are_about_the_file_that_is_kept(parts, archive):
     assert os.environ["TMPDIR"] not in dependencies + link_map
 
 
+def test_a_program_is_merged_without_the_policy(parts):
+    """By ``--whole --plain``: one module, of which nobody is asked about."""
+    plain = ["--whole", "--plain"]
+    for name in ("main", "library"):
+        assert parts.cc("-Oz", "-c", f"{name}.c", options=plain).returncode == 0
+    words = ["main.o", "native.o", "library.o", "-o"]
+    assert parts.cc(*words, "program", options=plain).returncode == 0
+    merged = parts.log[-1]
+    assert (merged["outcome"], merged["reason"], merged["questions"]) == ("plain", "--plain", 0)
+    assert parts.run("./program").stdout == "40 102\n"
+    assert parts.cc(*words, "advised", tool="ld").returncode == 0  # the objects carry what can be asked about
+    assert parts.log[-1]["questions"] >= 1
+    assert parts.log[-1]["plain_bytes"] == merged["plain_bytes"]
+
+
 def test_a_build_that_links_by_its_compiler(parts, archive):
     words = ["@inputs", "-o", "program"]
     assert parts.cc(*words, options=["--whole"]).returncode != 0  # no such file: the compiler's to say
@@ -409,9 +424,9 @@ def test_a_merged_program_is_no_larger_than_full_lto_makes_it(build, name):
             assert (compiling.returncode, compiling.stderr) == (0, "")
         for folding in ("none", "all"):
             link = [*objects, *words, "-Wl,--gc-sections", f"-Wl,--icf={folding}", "-o", f"{folding}{form}"]
-            if form == "--whole":  # the heuristic, as the language is left to the compiler
-                run = build.cc(*link, tool=linker, languages="c" if is_cxx else "c++")
-                assert build.log[-1]["reason"] == "its language is left to the compiler"
+            if form == "--whole":
+                run = build.cc(*link, options=["--plain"], tool=linker)
+                assert build.log[-1]["reason"] == "--plain"
             else:
                 run = build.cc(*link, options=["--plain"], tool=compiler)
             assert (run.returncode, run.stderr) == (0, "")

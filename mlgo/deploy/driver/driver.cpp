@@ -172,7 +172,7 @@ void becomeMlgo(const char *Action, char *const *Arguments, size_t NumArguments)
 
 // Why a command shall not be advised; null if it shall. Most commands of a build compile nothing, or for speed.
 const char *whyNot(const Options &Asked, const Command &Given) {
-  if (Asked.IsPlain)
+  if (Asked.IsPlain && !Asked.IsWhole)
     return "--plain";
   if (!Given.HasCode || !(Given.NumSources || Given.ReadsInput))
     return "it compiles nothing";
@@ -638,7 +638,7 @@ int main(int NumWords, char **Words) {
       addWords(Plain, Asked, Given, nullptr, 0, Arguments, NumArguments);
       return caches::preprocess(Plain.data(), Given.Output);
     }
-  const bool IsLinked = (Asked.IsWhole || Asked.IsThin) && !Asked.IsPlain; // by mlgo ld
+  const bool IsLinked = Asked.IsWhole || (Asked.IsThin && !Asked.IsPlain); // by mlgo ld
   if (settings::IsZig) {
     const bool IsLink = !Given.MakesObject && !Given.MakesText;
     Relay Several(Given, Words, First - 1);
@@ -659,7 +659,7 @@ int main(int NumWords, char **Words) {
       return compile(Asked, Given, Arguments, NumArguments, true);
   }
   List<const char *> More;
-  const char *Reason = whyNot(Asked, Given);
+  const char *Reason = Asked.IsPlain ? "--plain" : whyNot(Asked, Given);
   if (!Reason && isLeft(Asked, Given)) {
     Reason = "the policy leaves this language to the compiler";
     if (Asked.IsThin && Given.MakesObject)
