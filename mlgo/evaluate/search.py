@@ -279,8 +279,7 @@ def _joined(flips: Iterable[_Flip]) -> dict[bytes, int]:
 class _Round:
     """Compiles with other answers than the best so far, one after the other, until one is smaller.
 
-    ``labels`` are bytes saved, by the questions that a flip answers otherwise; ``helpful`` flips are sorted, best
-    first.
+    ``labels`` are bytes that each flip has saved, by its questions; ``helpful`` flips are sorted, the best first.
     """
 
     def __init__(
@@ -447,7 +446,7 @@ def _hash_of(questions: Iterable[bytes]) -> int:
 
 @dataclass(frozen=True)
 class SimilarAdvisor:
-    """Answers each question as the most similar of some was answered, by differences of the features' logarithms."""
+    """Answers each question as the most similar of some was answered, by logarithms of features; the first if equal."""
 
     features: tuple[str, ...]
     questions: np.ndarray  # float32 [num, num_features], logarithms

@@ -134,7 +134,10 @@ class ModuleTrees:
                 yield place, Visit(context, tree.observations[walk.nodes], walk.answers, walk.leaf, 0)
 
     def take_in(self, visits: Iterable[tuple[int, Visit]], *, grow: bool = True) -> list[Growth]:
-        """Compare visits, each of a numbered tree, with what is known; if ``grow``, add what is new, and give that."""
+        """Compare visits, each with the number of its tree, with the trees; returns what is new, in order.
+
+        With ``grow`` it is added.
+        """
         taken = []
         for place, visit in visits:
             try:

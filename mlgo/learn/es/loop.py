@@ -38,9 +38,9 @@ def mean_improvement(rewards: np.ndarray) -> float:
 def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | None]:
     """Figures of one generation by rewards, float64 [num_candidates, num_modules]; None where nothing compiled.
 
-    ``*_reward`` and ``reward_p*`` (percentiles) are of candidates, ``means`` of `mean_over_common`. ``win_share`` and
-    ``regression_share`` are the shares of module rewards above and below 0; ``mean_regression`` and
-    ``worst_regression`` are of those below 0, and 0 when there are none.
+    A failed compile is NaN; ``means`` are of `mean_over_common`. ``*_reward`` and ``reward_p*`` (percentiles) are of
+    candidates. ``win_share`` and ``regression_share`` are the shares of module rewards above and below 0;
+    ``mean_regression`` and ``worst_regression`` are of those below 0, and 0 when there are none.
     """
     means, rewards = means[np.isfinite(means)], rewards[np.isfinite(rewards)]
     figures: dict[str, float | None] = dict.fromkeys((*_OF_CANDIDATES, *_OF_MODULES))
