@@ -10,7 +10,7 @@ searched with some hundred compiles.
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TypeVar
@@ -123,6 +123,9 @@ so they are not used to tell questions apart."""
 OF_OTHER_CALLS = ("callee_users", "cost_estimate", "last_call_to_static_bonus")
 """Features that change with other calls of the callee."""
 
+_MAX_ALL = 10
+"""Questions of which every group is tried. Half of the C modules of the corpus ask no more."""
+
 _MAX_GROUP = 4
 _DRAWS = 4  # groups drawn for each one wanted; some have been tried already
 _MAX_TOGETHER = 64
@@ -215,9 +218,9 @@ def search(
 
     Begins with the best of the starts. A round flips some answers of the best compile so far, the most promising
     first: one at a time, or, where compiles tell their functions, many that reach no common one. What helped is then
-    tried together, see `_Round`. When every single flip has been tried in vain, small random groups are flipped.
-    Questions that come up after a flip are answered as in `pinned`, else as in `OverridingAdvisor`. A failed compile is
-    passed over.
+    tried together, see `_Round`. When every single flip has been tried in vain, groups are: all of them where there are
+    few questions, else small random ones. Questions that come up after a flip are answered as in `pinned`, else as in
+    `OverridingAdvisor`. A failed compile is passed over.
 
     Args:
         ask: gives the questions of a compile that has been done.
@@ -371,7 +374,7 @@ def smallest_of(
 
 
 class _Flips:
-    """Which flips to try next: single ones and the calls of one function while a pass helps, then random groups."""
+    """Which flips to try next: single ones and the calls of one function while a pass helps, then groups."""
 
     def __init__(self, ask: Ask, promise: Promise, rng: np.random.Generator, tried: set[int]) -> None:
         self.progress = False
@@ -401,7 +404,7 @@ class _Flips:
             self.progress = False
             fresh = self._untried(self._candidates)
         if not fresh and len(turned) > 1:
-            fresh = self._untried(self._random_group(list(turned)) for _ in range(_DRAWS * count))
+            fresh = self._untried(self._groups(_DRAWS * count))
         flips = (_Flip({key: turned[key] for key in sorted(group)}, self._reach(group)) for group in fresh)
         trials: list[_Trial] = (
             [[flip] for flip in itertools.islice(flips, count)] if self.affected is None else _packed(flips, count)
@@ -435,9 +438,15 @@ class _Flips:
     def _untried(self, groups: Iterable[AbstractSet[bytes]]) -> list[frozenset[bytes]]:
         return list(dict.fromkeys(group for group in map(frozenset, groups) if _hash_of(group) not in self._tried))
 
-    def _random_group(self, keys: list[bytes]) -> set[bytes]:
-        size = min(len(keys), int(self._rng.integers(2, _MAX_GROUP, endpoint=True)))
-        return {keys[i] for i in self._rng.choice(len(keys), size, replace=False)}
+    def _groups(self, count: int) -> Iterator[AbstractSet[bytes]]:
+        """Groups of questions: of few all, the small ones first; of many ``count``, drawn at random."""
+        keys = list(self._turned)
+        if len(keys) <= _MAX_ALL:
+            sizes = range(2, len(keys) + 1)
+            yield from (set(group) for size in sizes for group in itertools.combinations(keys, size))
+            return
+        for size in self._rng.integers(2, _MAX_GROUP, count, endpoint=True).tolist():
+            yield {keys[i] for i in self._rng.choice(len(keys), size, replace=False)}
 
 
 def _hash_of(questions: Iterable[bytes]) -> int:

@@ -462,16 +462,29 @@ def test_the_better_half_is_tried_too():
     assert result.best.result.scores["text_bytes"] == 95
 
 
-def test_groups_are_flipped_when_no_single_flip_helps():
+def test_random_groups_of_many_questions_are_flipped_when_no_single_flip_helps():
     def size_of(*answers):
         return 90 if answers[1] and answers[4] else 100 + sum(answers)
 
-    asked, result = rounds(size_of, 5, 60)
-    assert all(sum(answers) == 1 for one in asked[1:3] for answers in one)
-    assert all(2 <= sum(answers) <= 4 for answers in asked[3])
+    asked, result = rounds(size_of, 11, 200)
+    assert all(sum(answers) == 1 for one in asked[1:5] for answers in one)
+    assert all(2 <= sum(answers) <= 4 for answers in asked[5])
     assert result.best.result.scores["text_bytes"] == 90
-    assert rounds(size_of, 5, 60) == (asked, result)
-    assert rounds(size_of, 5, 60, seed=1)[0] != asked
+    assert rounds(size_of, 11, 200) == (asked, result)
+    assert rounds(size_of, 11, 200, seed=1)[0] != asked
+
+
+def test_of_few_questions_every_group_is_tried():
+    """The smallest of 64 ways to answer needs five answers at once; each other way is the larger, the more it turns."""
+
+    def size_of(*answers):
+        return 90 if answers == (1, 0, 1, 1, 1, 1) else 100 + sum(answers)
+
+    asked, result = rounds(size_of, 6, 1000)
+    assert result.best.result.scores["text_bytes"] == 90
+    order = [sum(answers) for one in asked for answers in one]
+    assert order[: order.index(5)] == [0] + [1] * 6 + [2] * 15 + [3] * 20 + [4] * 15
+    assert result.num_compiles < 200  # it ends: around the best, once more
 
 
 def test_failures_are_passed_over():
