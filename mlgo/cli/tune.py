@@ -99,9 +99,10 @@ def run(args: argparse.Namespace) -> None:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
     claim(args.output, ("policy.json", "weights.npy", DECISIONS, TRIED))
     origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(LANGUAGES)}
-    spent, tried = 0, set[int]()
+    spent, tried, course = 0, set[int](), list[list[int]]()  # of pairs: compiles, and the least total after these
     if earlier and not args.update:
         spent, known = earlier.origin["tuned"]["num_compiles"], args.output / TRIED
+        course = earlier.origin["tuned"]["course"]
         with readable(known, "hashes of 8 bytes", ValueError):
             tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
     with (
@@ -120,7 +121,10 @@ def run(args: argparse.Namespace) -> None:
 
         def keep(overrides: Overrides | None, base: int, total: int) -> None:
             num_compiles = spent + programs.num_compiles
-            told = {**of, "num_compiles": num_compiles, "heuristic": heuristic, "base": base, "total": total}
+            if not course or total < course[-1][1]:
+                course.append([num_compiles, total])
+            sizes = {"heuristic": heuristic, "base": base, "total": total}
+            told = {**of, "num_compiles": num_compiles, **sizes, "course": course}
             write_bytes(args.output / TRIED, np.array(sorted(tried), np.uint64).tobytes())
             save_policy(replace(policy, overrides=overrides, origin=origin | {"tuned": told}), args.output)
 
@@ -156,7 +160,7 @@ def run(args: argparse.Namespace) -> None:
     )
     text = "\n".join([text, *notes])
     record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
-    say(args, record | {"notes": notes}, text)
+    say(args, record | {"course": course, "notes": notes}, text)
 
 
 @contextmanager
@@ -189,7 +193,7 @@ def _earlier(args: argparse.Namespace, of: Mapping[str, Any]) -> Policy | None:
         return None
     found = load_policy(args.output, Binary)
     told = found.origin.get("tuned")
-    if not isinstance(told, dict) or type(told.get("num_compiles")) is not int:
+    if not isinstance(told, dict) or type(told.get("num_compiles")) is not int or "course" not in told:
         raise ConfigError(f"{args.output} holds a policy that mlgo tune has not made; name a new folder")
     if not args.update and (other := [name for name, value in of.items() if told.get(name) != value]):
         raise ConfigError(

@@ -61,6 +61,10 @@ def test_a_second_call_goes_on(tune, policies, tmp_path, refused, captured):
     again = tune(tmp_path / "own", "--budget", "60")
     assert first["num_compiles"] < again["num_compiles"] <= 60
     assert again["total"] <= first["total"]
+    assert again["course"][: len(first["course"])] == first["course"]
+    compiles, totals = zip(*again["course"], strict=True)
+    assert (list(compiles), list(totals)) == (sorted(compiles), sorted(totals, reverse=True))
+    assert (totals[-1], compiles[-1] <= again["num_compiles"]) == (again["total"], True)
     save_policy(linear_policy("inline-size", ["cost_estimate"], [0, 1]), tmp_path / "always-s0")
     words = ("-o", tmp_path / "own", "--policy", tmp_path / "always-s0")
 
