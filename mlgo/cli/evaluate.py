@@ -18,7 +18,6 @@ from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.names import PolicyName
 from mlgo.base.output import check_output, remove_tables
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.base.sealed import load_sealed
 from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.cc import add_languages
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, say, settings_of, workers_of
@@ -33,7 +32,7 @@ from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.linked_search import LinkedPrograms, known_share, measure_build, search_linked
-from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
+from mlgo.evaluate.sealed_log import LOG, log_evaluation, log_look
 from mlgo.evaluate.shipped import (
     UNMERGED,
     EvaluationRun,
@@ -176,10 +175,8 @@ def _evaluate(
     policy = load_stored(args.policy, *([Binary] if args.search else []))
     tools = EvaluationTools.of(args, values, policy, ships, targets)
     compiling, toolchain, linking, front_end = tools.compiling, tools.toolchain, tools.linking, tools.front_end
-    sealed_set, sealed = load_sealed(), None
-    if contents := {one.project: one.content for one in targets if sealed_set.holds(one.project)}:
-        sealed = sealed_evaluation(policy, args.policy, str(compiling.ships), contents, args.reason)
-        log_evaluation(sealed)
+    contents = {one.project: one.content for one in targets}
+    sealed = log_look(policy, args.policy, str(compiling.ships), contents, args.reason)
     asked, all_asked = tuple(args.languages or languages_by_default(args.policy, policy)), languages_of(policy)
     policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
     with_levels = with_levels and not is_thin

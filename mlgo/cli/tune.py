@@ -20,7 +20,6 @@ from mlgo.base.files import read_input, readable, write_bytes, write_text
 from mlgo.base.names import LANGUAGES
 from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
-from mlgo.base.sealed import load_sealed
 from mlgo.base.ships import AS_BUILT, Ships
 from mlgo.cli.evaluate import EvaluationTools
 from mlgo.cli.program import CONFIG, add_command, add_options, positive, positive_float, say, settings_of, workers_of
@@ -35,7 +34,7 @@ from mlgo.evaluate.linked_search import (
     overrides_of,
     search_linked,
 )
-from mlgo.evaluate.sealed_log import LOG, log_evaluation, sealed_evaluation
+from mlgo.evaluate.sealed_log import LOG, log_look
 from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
 from mlgo.evaluate.targets import EvaluationTarget, one_project
 from mlgo.host.actions import Binary
@@ -91,9 +90,7 @@ def run(args: argparse.Namespace) -> None:
         "seed": values.value("seed"),
     }
     earlier = _earlier(args, of)
-    if load_sealed().holds(target.project):
-        ships = str(tools.compiling.ships)
-        log_evaluation(sealed_evaluation(policy, folder, ships, {target.project: target.content}, args.reason))
+    log_look(policy, folder, str(tools.compiling.ships), {target.project: target.content}, args.reason)
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")

@@ -6,11 +6,13 @@ the log, too. The log is a Markdown table in the repository, which is committed 
 
 import os
 import subprocess
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlgo.base.files import content_hash, locked, write_text
+from mlgo.base.sealed import load_sealed
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.policy.stored import StoredPolicy, model_sha256
 
@@ -71,6 +73,19 @@ def sealed_evaluation(
         projects=f"{len(contents)}, {content_hash(contents)[:12]}",
         reason=" ".join(reason.split()),
     )
+
+
+def log_look(
+    policy: StoredPolicy, folder: Path, form: str, contents: Mapping[str, str], reason: str
+) -> SealedEvaluation | None:
+    """Log that an evaluation begins of projects, hashes of content by name; None where none of them is sealed."""
+    sealed = load_sealed()
+    held = {project: content for project, content in contents.items() if sealed.holds(project)}
+    if not held:
+        return None
+    evaluation = sealed_evaluation(policy, folder, form, held, reason)
+    log_evaluation(evaluation)
+    return evaluation
 
 
 def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
