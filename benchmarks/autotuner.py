@@ -24,7 +24,7 @@ from mlgo.cli.program import CONFIG, add_options, positive, settings_of
 from mlgo.cli.tune import linked_programs
 from mlgo.errors import CorpusError
 from mlgo.evaluate.linked_search import search_linked
-from mlgo.evaluate.sealed_log import log_look
+from mlgo.evaluate.sealed_log import log_if_sealed
 from mlgo.evaluate.search import Ask, Promise, Search, SearchResult, TriedCompile, search, smallest_of
 from mlgo.evaluate.targets import one_project
 from mlgo.host.actions import Binary
@@ -92,7 +92,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     values, policy = settings_of(args), load_policy(args.policy, Binary)
     target = one_project(args.project, shared_folder() / "bitcode")
     tools = EvaluationTools.of(args, values, policy, args.ships, [target])
-    log_look(policy, args.policy, str(tools.compiling.ships), {target.project: target.content}, args.reason)
+    log_if_sealed(policy, args.policy, str(tools.compiling.ships), {target.project: target.content}, args.reason)
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file; capture a build that links")

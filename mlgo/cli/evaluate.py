@@ -32,7 +32,7 @@ from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.linked_search import LinkedPrograms, known_share, measure_build, search_linked
-from mlgo.evaluate.sealed_log import LOG, log_evaluation, log_look
+from mlgo.evaluate.sealed_log import LOG, log_evaluation, log_if_sealed
 from mlgo.evaluate.shipped import (
     UNMERGED,
     EvaluationRun,
@@ -176,7 +176,7 @@ def _evaluate(
     tools = EvaluationTools.of(args, values, policy, ships, targets)
     compiling, toolchain, linking, front_end = tools.compiling, tools.toolchain, tools.linking, tools.front_end
     contents = {one.project: one.content for one in targets}
-    sealed = log_look(policy, args.policy, str(compiling.ships), contents, args.reason)
+    sealed = log_if_sealed(policy, args.policy, str(compiling.ships), contents, args.reason)
     asked, all_asked = tuple(args.languages or languages_by_default(args.policy, policy)), languages_of(policy)
     policy = replace(policy, origin=policy.origin | {"languages": list(asked)})
     with_levels = with_levels and not is_thin

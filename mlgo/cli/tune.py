@@ -34,7 +34,7 @@ from mlgo.evaluate.linked_search import (
     overrides_of,
     search_linked,
 )
-from mlgo.evaluate.sealed_log import LOG, log_look
+from mlgo.evaluate.sealed_log import LOG, log_if_sealed
 from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
 from mlgo.evaluate.targets import EvaluationTarget, one_project
 from mlgo.host.actions import Binary
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         "seed": values.value("seed"),
     }
     earlier = _earlier(args, of)
-    log_look(policy, folder, str(tools.compiling.ships), {target.project: target.content}, args.reason)
+    log_if_sealed(policy, folder, str(tools.compiling.ships), {target.project: target.content}, args.reason)
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> None:
     spent, tried, course = 0, set[int](), list[list[int]]()  # of pairs: compiles, and the least total after these
     if earlier and not args.update:
         spent, known = earlier.origin["tuned"]["num_compiles"], args.output / TRIED
-        course = earlier.origin["tuned"]["course"]
+        course = earlier.origin["tuned"].get("course", [])
         with readable(known, "hashes of 8 bytes", ValueError):
             tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
     with (
@@ -190,7 +190,7 @@ def _earlier(args: argparse.Namespace, of: Mapping[str, Any]) -> Policy | None:
         return None
     found = load_policy(args.output, Binary)
     told = found.origin.get("tuned")
-    if not isinstance(told, dict) or type(told.get("num_compiles")) is not int or "course" not in told:
+    if not isinstance(told, dict) or type(told.get("num_compiles")) is not int:
         raise ConfigError(f"{args.output} holds a policy that mlgo tune has not made; name a new folder")
     if not args.update and (other := [name for name, value in of.items() if told.get(name) != value]):
         raise ConfigError(

@@ -75,10 +75,10 @@ def sealed_evaluation(
     )
 
 
-def log_look(
+def log_if_sealed(
     policy: StoredPolicy, folder: Path, form: str, contents: Mapping[str, str], reason: str
 ) -> SealedEvaluation | None:
-    """Log that an evaluation begins of projects, hashes of content by name; None where none of them is sealed."""
+    """Log the start of an evaluation if it has sealed projects, else return None; contents are hashes by project."""
     sealed = load_sealed()
     held = {project: content for project, content in contents.items() if sealed.holds(project)}
     if not held:

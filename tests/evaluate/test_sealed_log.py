@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mlgo.errors import ArtifactError, ConfigError
-from mlgo.evaluate.sealed_log import SealedEvaluation, log_evaluation, log_look, sealed_evaluation
+from mlgo.evaluate.sealed_log import SealedEvaluation, log_evaluation, log_if_sealed, sealed_evaluation
 from mlgo.policy.stored import load_policy, save_policy
 from tests.conftest import REPOSITORY
 from tests.fakes.policies import linear_policy
@@ -63,6 +63,6 @@ def test_a_look_names_the_policy_by_its_content(tmp_path):
     assert len(look.weights) == 12
     with pytest.raises(ConfigError, match=r"^a, b: of the sealed test set; give --reason TEXT"):
         sealed_evaluation(policy, tmp_path / "marginal-s3", "whole", {"b": "2", "a": "1"}, " ")
-    assert log_look(policy, tmp_path / "marginal-s3", "whole", {"ninja": "1", "annoy": "2"}, "") is None
+    assert log_if_sealed(policy, tmp_path / "marginal-s3", "whole", {"ninja": "1", "annoy": "2"}, "") is None
     with pytest.raises(ConfigError, match=r"^soxr: of the sealed test set"):
-        log_look(policy, tmp_path / "marginal-s3", "whole", {"ninja": "1", "soxr": "2"}, "")
+        log_if_sealed(policy, tmp_path / "marginal-s3", "whole", {"ninja": "1", "soxr": "2"}, "")
