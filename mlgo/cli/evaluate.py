@@ -193,9 +193,10 @@ def _evaluate(
         **({"languages": list(asked)} if asked != all_asked else {}),
         references=with_levels,
     )
-    flips, seed = values.value("headroom.flips_per_round"), values.value("seed")
+    searched = {}
     if args.search:
-        origin |= {"search": args.search, "flips_per_round": flips, "seed": seed}
+        searched = {"flips_per_round": values.value("headroom.flips_per_round"), "seed": values.value("seed")}
+        origin |= {"search": args.search, **searched}
     beside = args.policy.resolve().parent.parent / "corpus" / TRAINED_NAME
     trained = args.trained_on or (beside if beside.exists() else None)
     origin["trained_sha256"] = file_sha256(trained) if trained else ""
@@ -221,7 +222,7 @@ def _evaluate(
                     write_line(f"{target.project} asks {share:.0%} of the questions that the policy was tuned to")
                 if programs and args.search:
                     budget = args.search * programs.compiles_per_build
-                    _, best = search_linked(programs, policy, budget, flips, seed)
+                    _, best = search_linked(programs, policy, budget, **searched)
                     sizes, course = measure_build(how, best), programs.course()
                     found = replace(found, sizes=[*found.sizes, *sizes], course=course)
                 others = measure_references(project, front_end, policy.task) if with_levels else []

@@ -19,6 +19,7 @@ from mlgo.base.artifacts import (
     write_rows,
     write_table,
 )
+from mlgo.base.config import read_settings, write_settings
 from mlgo.base.ships import Ships
 from mlgo.errors import MlgoError
 from mlgo.host.linker import section_sizes
@@ -120,6 +121,22 @@ def test_a_database_has_no_link_to_do_again(tmp_path, policies, prints, refuses)
     prints("capture", "-o", tmp_path / "out", "--from", tmp_path / "db.json")
     words = ("--project", tmp_path / "out", "--policy", policies / "never-s0", "-o", tmp_path)
     assert "was not captured from a build that ran here" in refuses("corpus", "relink", *words)
+
+
+def test_what_the_rules_give_it_to_read_is_enough(evaluate, evaluated, tmp_path):
+    rules = "".join((REPOSITORY / f"workflow/rules/{name}.smk").read_text() for name in ("trial", "sealed"))
+    given = [re.findall(r'"([\w.]+)"', keys) for keys in re.findall(r"settings\(\*COMPILER, (.*)\)", rules)]
+    assert len(given) == 3  # try_policy, composition, look
+    keys = set.intersection(*map(set, given))
+    config = write_settings(
+        tmp_path,
+        read_settings(REPOSITORY / "config/config.yaml").values,
+        "toolchain",
+        "target",
+        "compile",
+        *sorted(keys),
+    )
+    assert evaluate("--config", config, "--output", tmp_path / "page")["shipped"] == evaluated["shipped"]
 
 
 def test_tables_and_page(evaluated, captured):

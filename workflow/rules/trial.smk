@@ -26,7 +26,7 @@ rule try_policy:
         runtime=minutes(240),
         disk_mb=2000,
     params:
-        config=settings(*COMPILER, "seed", "evaluate"),
+        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
         policy="data/policies/{policy}",
         sha256=policy_sha256,
     shell:
