@@ -46,7 +46,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     compiler, suffix = shlex.split(os.environ["CC"]), sysconfig.get_config_var("EXT_SUFFIX")
     include = "-I" + sysconfig.get_paths()["include"]
     source = os.path.abspath("thing.c")
-    subprocess.run([*compiler, "-O2", "-fPIC", "-Imade", include, "-c", source, "-o", "made/thing.o"], check=True)
+    options = ["-O2", "-march=native", "-mtune=native", "-fPIC", "-DTEXT='a  b'", "-Imade", include]
+    subprocess.run([*compiler, *options, "-c", source, "-o", "made/thing.o"], check=True)
     subprocess.run(["gcc", "-O2", "-c", "unused.c", "-o", "made/unused.o"], check=True)
     subprocess.run([*compiler, "-shared", "-nostdlib", "made/unused.o", "-o", "/dev/null"], check=True)
     name = "thing-1.0-py3-none-any.whl"
@@ -123,6 +124,13 @@ def test_modules_hold_no_name_of_a_folder(captured):
     assert row["module"] == "thing.c"
     assert str(captured).encode() not in row["bitcode"]
     assert b"thing.c" in row["bitcode"]
+
+
+def test_a_module_does_not_depend_on_the_machine_that_builds(captured):
+    (call,) = (call for call in read_invocations(captured / "records") if call.arguments[-1] == "made/thing.o")
+    assert call.arguments[:3] == ("-O2", "-fPIC", "-DTEXT='a  b'")
+    (row,) = read_table(captured / "objects.parquet", OBJECTS_OF_BUILD).to_pylist()
+    assert not any("native" in one for one in row["options"])
 
 
 def test_gcc_is_the_same_compiler_in_the_build_of_a_wheel(captured):

@@ -156,6 +156,7 @@ _WRAPPER = """\
 PATH={path} records={records} tool={tool} program={program}
 [ -d "$records" ] || exec {program_words} "$@"
 run() {{ {program_words} "$@"; }}
+{prepare}
 """
 _REST_OF_WRAPPER = Path(__file__).with_name("wrapper.sh")
 
@@ -193,9 +194,14 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
 
 
 def wrap_tools(
-    folder: Path, environment: Mapping[str, str], commands: Mapping[str, Sequence[str]] | None = None
+    folder: Path, environment: Mapping[str, str], commands: Mapping[str, Sequence[str]] | None = None, prepare: str = ""
 ) -> dict[str, str]:
-    """Write a wrapper for each tool that a build could find, and return the build's environment."""
+    """Write a wrapper for each tool that a build could find, and return the build's environment.
+
+    Args:
+        commands: tools by name, before those on the path.
+        prepare: line for a shell that changes the arguments before they are written down and used.
+    """
     path = environment.get("PATH", os.defpath)
     tools = folder / "tools"
     if os.pathsep in str(tools.absolute()):
@@ -211,7 +217,7 @@ def wrap_tools(
         if (kind := tool_called(name)) is not None:
             found[name] = kind, words
     for name, (tool, words) in found.items():
-        _write_wrapper(tools / name, tool, words, path, folder)
+        _write_wrapper(tools / name, tool, words, path, folder, prepare)
     named = {}
     for variable, tool in VARIABLES.items():
         if called := _command(environment.get(variable, "")):
@@ -226,7 +232,7 @@ def wrap_tools(
                 named[variable] = f"{variable.lower()}-is-{name}"
                 wrapper = tools / named[variable]
             wrapper.parent.mkdir(exist_ok=True)
-            _write_wrapper(wrapper, tool, [program, *called[1:]], path, folder)
+            _write_wrapper(wrapper, tool, [program, *called[1:]], path, folder, prepare)
     return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
 
 
@@ -238,13 +244,14 @@ def _listed(folder: str) -> list[str]:
         return ["ar", "c++", "cc", "clang", "clang++", "g++", "gcc", "ld"]
 
 
-def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path) -> None:
+def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, folder: Path, prepare: str) -> None:
     text = _WRAPPER.format(
         path=shlex.quote(path),
         records=shlex.quote(str((folder / RECORDS).absolute())),
         tool=tool,
         program=shlex.quote(shlex.join(words)),
         program_words=shlex.join(words),
+        prepare=prepare,
     )
     file.write_bytes(os.fsencode(text) + read_input(_REST_OF_WRAPPER))
     file.chmod(0o755)

@@ -47,6 +47,9 @@ _HEADERS = Path(sysconfig.get_path("include"))
 _OWN_LINKS = {"LDSHARED": "cc -shared", "LDCXXSHARED": "c++ -shared"}
 """Links of extension modules without what Debian's Python adds, which zig's driver does not take."""
 
+_FOR_ANY_MACHINE = 'for word do shift; case $word in -m*=native) ;; *) set -- "$@" "$word" ;; esac; done'
+"""Leaves out the options for the machine that builds: a wheel for others has none, and a corpus would depend on it."""
+
 _ENTRY = b"PyInit_"
 _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
@@ -70,7 +73,7 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
     for name in ("bin", "tmp", "wheel", RECORDS):
         joined(folder, name).mkdir(parents=True, exist_ok=True)
     commands = _commands(extraction.front_end.toolchain.target)
-    environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands)
+    environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands, _FOR_ANY_MACHINE)
     log = folder / "build.log"
     log.unlink(missing_ok=True)
     settings = dict(wheel.settings)
