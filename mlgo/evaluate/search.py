@@ -44,13 +44,13 @@ class AffectedFunctions:
 
     def __init__(self, credit: CallAttribution, answers: np.ndarray) -> None:
         names = credit.names.tolist()
-        self._callers = [names[number] for number in credit.callers.tolist()]
+        self.callers = [names[number] for number in credit.callers.tolist()]
         self._callees = [names[number] for number in credit.callees.tolist()]
         self._answers: list[int] = answers.tolist()
         self._near: dict[int, set[int]] = defaultdict(set)  # callers and callees
         self._calls: dict[int, set[int]] = defaultdict(set)
         self._inlined_into: dict[int, set[int]] = defaultdict(set)
-        for caller, callee, answer in zip(self._callers, self._callees, self._answers, strict=True):
+        for caller, callee, answer in zip(self.callers, self._callees, self._answers, strict=True):
             self._calls[caller].add(callee)
             self._near[caller].add(callee)
             self._near[callee].add(caller)
@@ -68,7 +68,7 @@ class AffectedFunctions:
         """Functions that the answers to some questions may change."""
         found = set[int]()
         for number in questions:
-            caller, callee = self._callers[number], self._callees[number]
+            caller, callee = self.callers[number], self._callees[number]
             around, left = {caller}, [caller]  # and all that it was inlined into, directly or not
             while left:
                 fresh = self._inlined_into[left.pop()] - around
@@ -216,11 +216,12 @@ def search(
 ) -> Search:
     """Look for answers that make one module smaller.
 
-    Begins with the best of the starts. A round flips some answers of the best compile so far, the most promising
-    first: one at a time, or, where compiles tell their functions, many that reach no common one. What helped is then
-    tried together, see `_Round`. When every single flip has been tried in vain, groups are: all of them where there are
-    few questions, else small random ones. Questions that come up after a flip are answered as in `pinned`, else as in
-    `OverridingAdvisor`. A failed compile is passed over.
+    Begins with the best of the starts, and each function as in the start that answers it best. A round flips some
+    answers of the best compile so far, the most promising first: one at a time, or, where compiles tell their
+    functions, many that reach no common one. What helped is then tried together, see `_Round`. When every single flip
+    has been tried in vain, groups are: all of them where there are few questions, else small random ones. Questions
+    that come up after a flip are answered as in `pinned`, else as in `OverridingAdvisor`. A failed compile is passed
+    over.
 
     Args:
         ask: gives the questions of a compile that has been done.
@@ -233,8 +234,12 @@ def search(
     first = yield starts
     num_compiles, best = len(starts), smallest_of(starts, first, objective)
     flips = _Flips(ask, promise, rng, set() if tried is None else tried)
+    others = list(zip(starts, first, strict=True))
     while best is not None and left(num_compiles) > 0:
         trying = _Round(best, objective, flips.turn(best), flips.affected)
+        if others and trying.judge([flips.as_in(one) for one, _ in others], [outcome for _, outcome in others]):
+            num_compiles += yield from trying.together(left(num_compiles))
+        others = []
         while trying.smallest is best and (room := left(num_compiles)) > 0:
             trials = flips.choose(min(flips_per_round, max(1, room - _NUM_UNIONS) if best.credit else room))
             if not trials:
@@ -294,8 +299,12 @@ class _Round:
 
     def apart(self, trials: Sequence[_Trial]) -> _Compiles[bool]:
         """Compile trials; whether they have found flips to try together."""
+        return self.judge(trials, (yield from self._compile(trials)))
+
+    def judge(self, trials: Sequence[_Trial], outcomes: Sequence[CompileOutcome]) -> bool:
+        """Take compiles of trials; whether they have found flips to try together."""
         found: list[tuple[_Flip, float]] = []
-        for trial, outcome in zip(trials, (yield from self._compile(trials)), strict=True):
+        for trial, outcome in zip(trials, outcomes, strict=True):
             if outcome.result is not None and len(trial) == 1:
                 found.append((trial[0], self._best.size - outcome.score(self._objective)))
             elif outcome.result is not None and outcome.result.credit is not None:
@@ -412,6 +421,17 @@ class _Flips:
         self._tried.update(_hash_of(flip.answers) for trial in trials for flip in trial)
         return trials
 
+    def as_in(self, other: OverridingAdvisor) -> _Trial:
+        """The compile that is turned round as another advisor answers it: a flip for each function that calls."""
+        if self.affected is None:
+            return []
+        header, payloads, keys = self._asked
+        answers, callers = other.decide_for(header)(payloads).tolist(), defaultdict[int, dict[bytes, int]](dict)
+        for key, answer, caller in zip(keys, answers, self.affected.callers, strict=True):
+            if answer == self._turned[key]:
+                callers[caller][key] = answer
+        return [_Flip(one, self._reach(one.keys())) for one in callers.values()]
+
     def turn(self, best: TriedCompile) -> OverridingAdvisor:
         """Go on from a compile; an advisor that answers its questions as it was, the base of those with flips."""
         header, payloads, answers = self._ask(best.advisor)
@@ -419,7 +439,7 @@ class _Flips:
         keys, turned = observation_keys(header, payloads, best.advisor.ignored), dict[bytes, int]()
         for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
-        self._turned, self._candidates = turned, [{key} for key in turned]
+        self._turned, self._candidates, self._asked = turned, [{key} for key in turned], (header, payloads, keys)
         self._questions = questions = defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
             questions[key].append(number)

@@ -323,7 +323,7 @@ def driven(one, ask, outcome):
             return asked, end.value
 
 
-def of_functions(savings, apart):
+def of_functions(savings, apart, starts=(START,)):
     """A search of as many calls as there are savings, each in a caller of its own; the callee is one, or one for each.
 
     Returns:
@@ -340,15 +340,19 @@ def of_functions(savings, apart):
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
     ask = asking(num)
-    one = search(
-        [START], ask, lambda *_: -np.arange(num), "text_bytes", lambda done: 12 - done, 2, generator(0, "test")
-    )
+    one = search(starts, ask, lambda *_: -np.arange(num), "text_bytes", lambda done: 12 - done, 2, generator(0, "test"))
     return driven(one, ask, outcome)
 
 
 def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
     asked, result = of_functions([-3, 5, -1, 2], apart=True)
     assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1)]]  # what helped, together
+    assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
+
+
+def test_functions_that_another_start_answers_better_are_as_there():
+    asked, result = of_functions([-3, 5, -1, 2], apart=True, starts=[START, OverridingAdvisor(ConstantAdvisor(1))])
+    assert asked[:2] == [[(0, 0, 0, 0), (1, 1, 1, 1)], [(0, 1, 0, 1)]]  # the second start is smaller
     assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
 
 
