@@ -100,7 +100,7 @@ def overrides_of(build: "ProgramBuild", policy: Policy) -> Overrides | None:
     """What a build answered otherwise than the policy would have, by what questions hold; None where nothing."""
     header, observations, answers = build.questions
     features = told_apart(header, policy)
-    rows = list(map(tuple, header.numbers(observations)[:, [header.index(name) for name in features]].tolist()))
+    rows = list(map(tuple, header.numbers(observations, features).tolist()))
     votes = defaultdict[tuple[int, ...], Counter[int]](Counter)
     for row, answer in zip(rows, answers.tolist(), strict=True):
         votes[row][answer] += 1
@@ -124,8 +124,7 @@ def _ignored(policy: StoredPolicy) -> tuple[str, ...]:
 def known_share(overrides: Overrides, build: "ProgramBuild") -> float:
     """Share of the questions with other answers that a build asked."""
     header, observations, _ = build.questions
-    rows = header.numbers(observations)[:, [header.index(name) for name in overrides.features]].astype(np.int64)
-    asked = {row.tobytes() for row in rows}
+    asked = {row.tobytes() for row in header.numbers(observations, overrides.features).astype(np.int64)}
     return sum(one.tobytes() in asked for one in overrides.questions) / len(overrides.questions)
 
 

@@ -489,8 +489,7 @@ class SimilarAdvisor:
 
     @staticmethod
     def _rows(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
-        columns = [header.index(name) for name in features]
-        return _logarithms(header.numbers(payloads)[:, columns].astype(np.float32))
+        return _logarithms(header.numbers(payloads, features).astype(np.float32))
 
     def decide_for(self, header: Header) -> Decide:
         """Answers for many observations at once."""

@@ -12,6 +12,7 @@ its lines as above, without blanks; lines of others may be any JSON object with 
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -79,16 +80,17 @@ class Header:
             offset += count * dtype.itemsize
         return found
 
-    def numbers(self, payloads: np.ndarray) -> np.ndarray:
-        """Take payloads, uint8 [..., payload_bytes], for numbers, [..., num_features].
+    def numbers(self, payloads: np.ndarray, names: Sequence[str] = ()) -> np.ndarray:
+        """Take payloads, uint8 [..., payload_bytes], for numbers, [..., num_features]: of some features, or of all.
 
-        A view where all features are of one type, which is kept; else float32. ProtocolError if some is an array.
+        All are a view where their type is one, which is kept; else float32. ProtocolError if a feature is an array.
         """
         parts = [
             np.ascontiguousarray(payloads[..., start : start + count * dtype.itemsize]).view(dtype)
             for dtype, count, start in self.blocks()
         ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
+        found = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
+        return found[..., [self.index(name) for name in names]] if names else found
 
     def scalars(self, payloads: bytes) -> np.ndarray:
         """Take concatenated payloads for numbers, ``[num_steps, num_features]``; types and errors as of `numbers`."""
