@@ -234,12 +234,10 @@ def search(
     first = yield starts
     num_compiles, best = len(starts), smallest_of(starts, first, objective)
     flips = _Flips(ask, promise, rng, set() if tried is None else tried)
-    others = list(zip(starts, first, strict=True))
     while best is not None and left(num_compiles) > 0:
         trying = _Round(best, objective, flips.turn(best), flips.affected)
-        if others and trying.judge([flips.as_in(one) for one, _ in others], [outcome for _, outcome in others]):
+        if num_compiles == len(starts) and trying.judge([flips.as_in(one) for one in starts], first):
             num_compiles += yield from trying.together(left(num_compiles))
-        others = []
         while trying.smallest is best and (room := left(num_compiles)) > 0:
             trials = flips.choose(min(flips_per_round, max(1, room - _NUM_UNIONS) if best.credit else room))
             if not trials:
@@ -439,7 +437,8 @@ class _Flips:
         keys, turned = observation_keys(header, payloads, best.advisor.ignored), dict[bytes, int]()
         for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
-        self._turned, self._candidates, self._asked = turned, [{key} for key in turned], (header, payloads, keys)
+        self._turned, self._candidates = turned, [{key} for key in turned]
+        self._asked = header, payloads, keys
         self._questions = questions = defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
             questions[key].append(number)

@@ -192,3 +192,5 @@ def minutes(most):
 
 # What every program that compiles needs to know.
 COMPILER = ["toolchain", "target", "compile"]
+# What `mlgo evaluate` reads, without a search.
+EVALUATE = [*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"]

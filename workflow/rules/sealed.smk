@@ -43,7 +43,7 @@ rule look:
         runtime=minutes(600),
         disk_mb=4000,
     params:
-        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
+        config=settings(*EVALUATE),
         policy="data/policies/{policy}",
         sha256=policy_sha256,
         reason=f"--reason={LOOK['reason']}",

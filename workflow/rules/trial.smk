@@ -26,7 +26,7 @@ rule try_policy:
         runtime=minutes(240),
         disk_mb=2000,
     params:
-        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
+        config=settings(*EVALUATE),
         policy="data/policies/{policy}",
         sha256=policy_sha256,
     shell:
@@ -66,7 +66,7 @@ rule composition:
         runtime=minutes(600),
         disk_mb=4000,
     params:
-        config=settings(*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"),
+        config=settings(*EVALUATE),
         policy=shown_policy,
         sha256=lambda wildcards: sha256_of(f"{shown_policy(wildcards)}/weights.npy"),
         ships=[word for one in WAYS_TO_SHIP for word in ("--ships", one)],
