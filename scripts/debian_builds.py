@@ -6,6 +6,7 @@ this prints how many sources the capture left out, the sizes of all linked files
 Example:
     python scripts/debian_builds.py --output debian
     python scripts/debian_builds.py --output debian --policy data/released/marginal-s0 bzip2 lz4
+    python scripts/debian_builds.py --output debian --only plain --only whole --only tuned --tune 60 bzip2 lzip
 """
 
 import argparse
@@ -32,14 +33,27 @@ _MLGO = Path(sys.executable).with_name("mlgo")
 _CONFIG = Path(__file__).absolute().parents[1] / "config" / "config.yaml"
 _SOURCE_LISTS = (Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d"))
 _CAPTURED = "captured"
-_PLAIN, _LTO = "plain", "lto"
+_PLAIN, _LTO, _TUNED = "plain", "lto", "tuned"
 _FORMS: Mapping[str, Sequence[str]] = {
     _PLAIN: ("--plain",),
     "policy": (),
     "whole": ("--whole",),
+    _TUNED: ("--whole",),
     _LTO: ("--plain",),
 }
-"""Builds, by name, with the options of `mlgo cc`. Full link-time optimization is of the compiler, asked by a flag."""
+"""Builds, by name, with the options of `mlgo cc`. Full link-time optimization is of the compiler, asked by a flag; a
+tuned build is under what `mlgo tune` finds for this program, merged."""
+
+
+_TUNED_POLICY = "tuned-policy"
+_MACHINE_TOOLS = {
+    "CC": "cc",
+    "CXX": "c++",
+    "AR": "/usr/bin/ar",
+    "RANLIB": "/usr/bin/ranlib",
+    "CFLAGS": "-Os",
+    "CXXFLAGS": "-Os",
+}
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,7 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, metavar="DIR", help="folder of the policy (default: as for mlgo cc)")
     parser.add_argument("--languages", metavar="L", help="as of mlgo cc: c,c++ asks the policy in C, too")
     parser.add_argument("--sources", type=Path, metavar="DIR", help="sources that are here as DIR/NAME: fetch nothing")
+    parser.add_argument("--tune", type=positive, metavar="N", help="compiles to tune a program with, for form tuned")
     parser.add_argument("--jobs", type=positive, default=2, help="jobs of a build (default: %(default)s)")
     parser.add_argument("--timeout", type=positive, default=1800, help="seconds for a command (default: %(default)s)")
     parser.add_argument("--only", choices=[_CAPTURED, *_FORMS], action="append", help="one of the builds; repeatable")
@@ -107,6 +122,8 @@ def main() -> None:
     for name in args.names:
         if name not in BUILDS:
             raise MlgoError(f"no package {name}; there are {', '.join(BUILDS)}")
+    if args.only and _TUNED in args.only and not args.tune:
+        raise MlgoError("form tuned needs --tune N, the compiles that a program is tuned with")
     output, names = args.output.absolute(), args.names or list(BUILDS)
     sources = args.sources.absolute() if args.sources else fetch(names, output)
     rows = []
@@ -167,9 +184,13 @@ def show(build: DebianBuild, source: Path, folder: Path, args: argparse.Namespac
     row: dict[str, Any] = {}
     folder.mkdir(parents=True, exist_ok=True)
     if not args.only or _CAPTURED in args.only:
-        row[_CAPTURED] = capture(build, source, folder, args)
-    forms = [form for form in _FORMS if not args.only or form in args.only]
+        row[_CAPTURED] = capture(build, source, folder / _CAPTURED, _MACHINE_TOOLS, args)
+    forms = [form for form in _FORMS if (form != _TUNED or args.tune) and (not args.only or form in args.only)]
     tools = {form: tools_of(form, folder, args) for form in forms}
+    if _TUNED in forms:
+        row["tuning"] = tune(build, source, folder, tools[_TUNED], args)
+        if "failed" in row["tuning"]:
+            forms.remove(_TUNED)
     for form in forms:  # all before the tests, which link more
         log = folder / f"{form}.log"
         _copy(source, folder / form)
@@ -184,22 +205,16 @@ def show(build: DebianBuild, source: Path, folder: Path, args: argparse.Namespac
     return row
 
 
-def capture(build: DebianBuild, source: Path, folder: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Capture the build by the compilers of this machine; returns modules, sources left out, and why."""
-    tree, project = _copy(source, folder / "built"), folder / _CAPTURED
+def capture(
+    build: DebianBuild, source: Path, project: Path, tools: Mapping[str, str], args: argparse.Namespace
+) -> dict[str, Any]:
+    """Capture the build by some compilers; returns modules, sources left out, and why."""
+    tree, log = _copy(source, project.parent / "built"), project.with_suffix(".log")
     shutil.rmtree(project, ignore_errors=True)
     command = [str(_MLGO), "capture", "--json", "--config", str(_CONFIG), "-o", str(project), "--root", str(tree), "--"]
-    tools = {
-        "CC": "cc",
-        "CXX": "c++",
-        "AR": "/usr/bin/ar",
-        "RANLIB": "/usr/bin/ranlib",
-        "CFLAGS": "-Os",
-        "CXXFLAGS": "-Os",
-    }
-    run = _shell([*command, "bash", "-c", f"exec >&2; {build.build}"], tree, tools, args, folder / "capture.log")
+    run = _shell([*command, "bash", "-c", f"exec >&2; {build.build}"], tree, tools, args, log)
     if run.returncode or not run.stdout:
-        return {"failed": _end(folder / "capture.log")}
+        return {"failed": _end(log)}
     found = json.loads(run.stdout[run.stdout.index("{") :])
     reasons = sorted({str(reason).split(":")[0] for reason in found["skipped"].values()})
     return {
@@ -210,9 +225,26 @@ def capture(build: DebianBuild, source: Path, folder: Path, args: argparse.Names
     }
 
 
+def tune(
+    build: DebianBuild, source: Path, folder: Path, tools: Mapping[str, str], args: argparse.Namespace
+) -> dict[str, Any]:
+    """Capture the program by the compiler of `mlgo cc` and tune it, merged; returns what `mlgo tune` says."""
+    zig = shlex.quote(str(find_linker()))
+    compilers = {"CC": f"{zig} cc -mcpu=baseline", "CXX": f"{zig} c++ -mcpu=baseline"}
+    captured = capture(build, source, folder / "to-tune", {**tools, **compilers}, args)
+    if "failed" in captured:
+        return captured
+    words = ["--policy", str(args.policy.absolute())] if args.policy else []
+    command = [str(_MLGO), "tune", str(folder / "to-tune"), "-o", str(folder / _TUNED_POLICY), *words, "--json"]
+    command += ["--ships", "whole,sections=yes", "--budget", str(args.tune)]
+    run = _shell(command, folder, {}, args, folder / "tune.log")
+    return json.loads(run.stdout) if run.returncode == 0 else {"failed": _end(folder / "tune.log")}
+
+
 def tools_of(form: str, folder: Path, args: argparse.Namespace) -> dict[str, str]:
     """Variables that name compilers, archiver and flags of a form."""
-    words = [*_FORMS[form], *(["--policy", str(args.policy.absolute())] if args.policy else [])]
+    policy = folder / _TUNED_POLICY if form == _TUNED else args.policy
+    words = [*_FORMS[form], *(["--policy", str(policy.absolute())] if policy else [])]
     words += ["--languages", args.languages] if args.languages else []
     cc, cxx = (shlex.join([str(_MLGO), driver, *words, "--"]) for driver in ("cc", "c++"))
     zig, flags = shlex.quote(str(find_linker())), "-Oz -ffunction-sections -fdata-sections"
@@ -262,7 +294,7 @@ def _shell(
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if "capture" in command else file,
+            stdout=subprocess.PIPE if "--json" in command else file,
             stderr=file,
             text=True,
             check=False,
@@ -297,7 +329,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
         return f"{found['bytes']:,}" if form == _PLAIN else f"{found['change_percent']:+.2f} %"
 
     def tests(row: dict[str, Any], form: str) -> str:
-        found = row.get(form, {})
+        found = row.get(form, row.get("tuning", {}) if form == _TUNED else {})
         return str(found.get("tests") or found.get("failed") or "-")
 
     return Table(

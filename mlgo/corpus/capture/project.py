@@ -157,8 +157,10 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
-    # Options that bitcode does not hold: one section for each function, and the like.
-    generation = [option for option in known if option.startswith(("-f", "-m")) and option not in hiding]
+    # Options that bitcode does not hold: one section for each function, and the like. It holds the processor, which
+    # zig's driver takes as -mcpu= and clang for x86 does not.
+    in_bitcode = (*hiding, *(option for option in known if option.startswith("-mcpu=")))
+    generation = [option for option in known if option.startswith(("-f", "-m")) and option not in in_bitcode]
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
     stored = with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)

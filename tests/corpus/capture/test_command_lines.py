@@ -1,5 +1,6 @@
 """Command lines of real builds: what is captured is what the build compiled."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from mlgo.corpus.capture.project import MISSED
+from mlgo.corpus.capture.importers import import_build
+from mlgo.corpus.capture.project import MISSED, Extraction, extract
+from mlgo.host.session import compile_plain
 from tests.corpus.capture.conftest import captured, needs_gcc
 
 TAKEN = """
@@ -35,6 +38,22 @@ def test_flags_of_distributions_leave_no_source_out(front_end, tmp_path, monkeyp
     if status:
         pytest.skip(f"this gcc does not take {flags}")
     assert [(row["skip_reason"], row[MISSED]) for row in rows] == [("", missed)]
+
+
+def test_what_zig_alone_takes_is_no_option_of_the_next_compile(front_end, tmp_path, monkeypatch, toolchain, settings):
+    monkeypatch.chdir(tmp_path)
+    Path("a.c").write_text("int a(int x) { return __builtin_popcount(x); }\n")
+    arguments = [*toolchain.driver("c")[:2], "-Os", "-mcpu=x86_64_v2", "-c", "a.c"]
+    Path("compile_commands.json").write_text(
+        json.dumps([{"directory": str(tmp_path), "file": "a.c", "arguments": arguments}])
+    )
+    (row,) = extract(
+        Extraction("p", "", front_end, 1), import_build(Path("compile_commands.json").absolute(), tmp_path).units
+    )
+    assert row["skip_reason"] == ""
+    Path("a.bc").write_bytes(row["bitcode"])
+    compile_plain(toolchain, Path("a.bc"), settings, object_path=Path("a.o"))
+    assert b"\xf3\x0f\xb8" in Path("a.o").read_bytes()  # popcnt, which x86-64-v2 has and the baseline has not
 
 
 WITHOUT_SHRINKING = (Phase.explicit, Phase.generate)
