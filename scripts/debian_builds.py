@@ -101,6 +101,14 @@ BUILDS = {
         _CMAKE.format("-DCMAKE_BUILD_TYPE=None -DJSONCPP_WITH_POST_BUILD_UNITTEST=OFF -DBUILD_SHARED_LIBS=OFF"),
         "build/bin/jsoncpp_test",
     ),
+    "sqlite": DebianBuild(  # one source and its shell, made by tclsh
+        "sqlite3",
+        "sh ./configure --disable-tcl && make sqlite3.c shell.c && "
+        "$CC $CFLAGS -DSQLITE_THREADSAFE=0 -I. -c sqlite3.c shell.c && $CC $LDFLAGS -o sqlite sqlite3.o shell.o",
+        "echo 'create table t(a); with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) "
+        "insert into t select i from n; create index s on t(a * a); select sum(a * a) from t where a * a > 9; "
+        "pragma integrity_check;' | ./sqlite :memory: | cmp - <(printf '333833486\\nok\\n')",
+    ),
     "lz4": DebianBuild("lz4", f"{_MAKE} lib lz4", f"{_MAKE} -C tests test-lz4-essentials"),
 }
 
