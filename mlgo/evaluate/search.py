@@ -25,6 +25,7 @@ from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.actions import Observation
 from mlgo.host.log import Header
 from mlgo.host.session import CallAttribution
+from mlgo.host.tasks.task import Decide, PureAdvisor, Responder
 from mlgo.policy.policy import OverridingAdvisor, observation_keys
 from mlgo.policy.stored import StoredPolicy
 from mlgo.pool.tree_store import ReplayStore
@@ -118,6 +119,9 @@ _Result = TypeVar("_Result")
 MODULE_WIDE = ("node_count", "edge_count")
 """Features that count the whole module's functions and calls. One flipped answer changes them in all later questions,
 so they are not used to tell questions apart."""
+
+OF_OTHER_CALLS = ("callee_users", "cost_estimate", "last_call_to_static_bonus")
+"""Features that change with other calls of the callee."""
 
 _MAX_ALL = 10
 """Questions of which every group is tried. Half of the C modules of the corpus ask no more."""
@@ -216,7 +220,7 @@ def search(
     answers of the best compile so far, the most promising first: one at a time, or, where compiles tell their
     functions, many that reach no common one. What helped is then tried together, see `_Round`. When every single flip
     has been tried in vain, groups are: all of them where there are few questions, else small random ones. Questions
-    that come up after a flip are answered as the start would. A failed compile is passed over.
+    that come up after a flip are answered as in `SimilarAdvisor`. A failed compile is passed over.
 
     Args:
         ask: gives the questions of a compile that has been done.
@@ -467,13 +471,55 @@ def _hash_of(questions: Iterable[bytes]) -> int:
     return hash64(b"".join(sorted(questions)))
 
 
+@dataclass(frozen=True)
+class SimilarAdvisor:
+    """Says yes where its base does and the most similar of some questions was answered so, by logarithms of features.
+
+    Each alone is misled: what was found is lost where the base alone answers, and inlining goes on and on where the
+    most similar question alone does.
+    """
+
+    base: PureAdvisor
+    features: tuple[str, ...]
+    questions: np.ndarray  # float32 [num, num_features], logarithms
+    answers: np.ndarray  # int64 [num]
+
+    @classmethod
+    def of(cls, base: PureAdvisor, header: Header, payloads: np.ndarray, answers: np.ndarray) -> "SimilarAdvisor":
+        """Of questions of one compile: uint8 [num, payload_bytes], int64 [num]."""
+        features = tuple(spec.name for spec in header.features if spec.name not in (*MODULE_WIDE, *OF_OTHER_CALLS))
+        return cls(base, features, cls._rows(header, payloads, features), answers)
+
+    @staticmethod
+    def _rows(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
+        return _logarithms(header.numbers(payloads, features).astype(np.float32))
+
+    def decide_for(self, header: Header) -> Decide:
+        """Answers for many observations at once."""
+        decide = self.base.decide_for(header)
+
+        def decide_too(payloads: np.ndarray) -> np.ndarray:
+            answers = np.array(decide(payloads))
+            yes = np.flatnonzero(answers)
+            rows = self._rows(header, payloads[yes], self.features)
+            answers[yes] = self.answers[[int(np.abs(self.questions - row).sum(1).argmin()) for row in rows]]
+            return answers
+
+        return decide_too
+
+    def respond_to(self, header: Header) -> Responder:
+        """Bind to the compiler's features."""
+        decide = self.decide_for(header)
+        return lambda payload: decide(np.frombuffer(payload, np.uint8)[None]).tobytes()
+
+
 def _logarithms(numbers: np.ndarray) -> np.ndarray:
     """Of one more than the absolute values, with the sign."""
     return np.sign(numbers) * np.log1p(np.abs(numbers))
 
 
 def pinned(advisor: OverridingAdvisor, header: Header, payloads: np.ndarray, answers: np.ndarray) -> OverridingAdvisor:
-    """An advisor that answers questions of a compile as there, and new ones as its base does.
+    """An advisor that answers questions of a compile as there, and new ones as `SimilarAdvisor` does.
 
     Args:
         payloads: uint8 [num, payload_bytes].
@@ -483,7 +529,8 @@ def pinned(advisor: OverridingAdvisor, header: Header, payloads: np.ndarray, ans
     for key, answer in zip(observation_keys(header, payloads, advisor.ignored), answers.tolist(), strict=True):
         known[key] = answer if known.get(key, answer) == answer else None
     same = {key: answer for key, answer in {**advisor.answers, **known}.items() if answer is not None}
-    return OverridingAdvisor(advisor.base, same, advisor.ignored)
+    base = advisor.base.base if isinstance(advisor.base, SimilarAdvisor) else advisor.base
+    return OverridingAdvisor(SimilarAdvisor.of(base, header, payloads, answers), same, advisor.ignored)
 
 
 def _packed(flips: Iterable[_Flip], count: int) -> list[_Trial]:

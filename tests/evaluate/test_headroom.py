@@ -537,9 +537,11 @@ def test_saved_by_hand():
     assert affected.saved(before, after, [frozenset({H}), frozenset({MAIN})]) == [0, 6]  # F is called by MAIN, G is not
 
 
-def test_what_a_flip_makes_new_is_answered_as_the_start_would():
-    header = Header(tuple(TensorSpec(name, INT64, (1,)) for name in ("x", "caller_users")), HEADER.advice)
-    rows = [(1, 7), (50, 7), (3, 7), (3, 900)]
+def test_what_a_flip_makes_new_is_inlined_where_the_start_and_the_most_similar_question_say_so():
+    header = Header(
+        tuple(TensorSpec(name, INT64, (1,)) for name in ("x", "callee_users", "caller_users")), HEADER.advice
+    )
+    rows = [(1, 2, 7), (50, 2, 7), (3, 1, 7), (3, 1, 900)]
     payloads = np.array(rows, np.int64).view(np.uint8)
     for constant in (0, 1):
         start = OverridingAdvisor(ConstantAdvisor(constant), {}, ("caller_users",))
@@ -548,9 +550,10 @@ def test_what_a_flip_makes_new_is_answered_as_the_start_would():
         def answers(*questions, of=advisor):
             return of.decide_for(header)(np.array(questions, np.int64).view(np.uint8)).tolist()
 
-        assert answers(*rows) == [1, 0, constant, constant]  # the last two are told apart by their callers alone
-        assert answers((1, 8), (51, 7)) == [1, constant]
+        assert answers(*rows) == [1, 0, constant, 0]  # the last two are told apart by their callers alone
+        assert answers((1, 99, 7), (50, 1, 7), (51, 2, 7), (3, 5, 8)) == [constant, 0, 0, constant]
         again = pinned(advisor, header, payloads[:1], np.array([0]))
-        assert answers(*rows[:2], of=again) == [0, 0]  # what is not asked any more stays known
-        question = np.array([51, 7], np.int64).tobytes()
-        assert np.frombuffer(advisor.respond_to(header)(question), np.int64).tolist() == [constant]
+        assert answers(*rows, of=again) == [0, 0, 0, 0]  # what is not asked any more stays known
+        for question, answer in (((51, 2, 7), 0), ((2, 2, 7), constant)):
+            found = advisor.respond_to(header)(np.array(question, np.int64).tobytes())
+            assert np.frombuffer(found, np.int64).tolist() == [answer]
