@@ -398,6 +398,21 @@ def trace_schema(features: Iterable[str] | Mapping[str, pa.DataType], answer: pa
     )
 
 
+def label_schema(features: Iterable[str]) -> pa.Schema:
+    """Schema of labels: one row for each question that a flip has answered otherwise, the features, and the answer."""
+    return _schema(
+        _field("project", pa.string(), "name of the project"),
+        _field("round", pa.int32(), "number of the compile whose answers were turned round, from 0"),
+        _field("flip", pa.int32(), "number of the flip, from 0; its questions were answered otherwise together"),
+        _field("saved", pa.float64(), "what the flip has saved", "bytes"),
+        _field("caller_bytes", pa.float32(), "size of the caller before; null where it is gone", "bytes", True),
+        _field("callee_bytes", pa.float32(), "size of the callee before; null where it is gone", "bytes", True),
+        _field("callee_calls", pa.int32(), "questions about the callee in that compile"),
+        *(_field(name, pa.int64(), "feature") for name in features),
+        _field("answer", pa.int64(), "what was decided before the flip"),
+    )
+
+
 def trace_features(trace: pa.Table) -> dict[str, pa.DataType]:
     """Types of a trace's features by name, in their order."""
     return {field.name: field.type for field in trace.schema if field.name not in trace_schema([]).names}

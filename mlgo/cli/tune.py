@@ -8,13 +8,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from tqdm import tqdm
 
-from mlgo.base.artifacts import Row
+from mlgo.base.artifacts import Row, read_table, write_table
 from mlgo.base.config import Settings
 from mlgo.base.files import read_input, readable, write_bytes, write_text
 from mlgo.base.names import LANGUAGES
@@ -26,6 +28,7 @@ from mlgo.cli.program import CONFIG, add_command, add_options, positive, positiv
 from mlgo.deploy.drivers import default_policy, policy_folder
 from mlgo.errors import CompileError, ConfigError, CorpusError
 from mlgo.evaluate import CompileHost
+from mlgo.evaluate.labels import label_table
 from mlgo.evaluate.linked_search import (
     LinkedPrograms,
     ProgramBuild,
@@ -35,6 +38,7 @@ from mlgo.evaluate.linked_search import (
     search_linked,
 )
 from mlgo.evaluate.sealed_log import LOG, log_if_sealed
+from mlgo.evaluate.search import Labels, search
 from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
 from mlgo.evaluate.targets import EvaluationTarget, one_project
 from mlgo.host.actions import Binary
@@ -44,6 +48,9 @@ from mlgo.pool.cores import usable_cores
 
 DECISIONS = "decisions.csv"
 """File beside a tuned policy: which calls it decides otherwise."""
+
+LABELS = "labels.parquet"
+"""File beside it: what each flip has saved, ``artifacts.label_schema``."""
 
 TRIED = "tried.bin"
 """File beside it, for a call that goes on: hashes of what was tried in vain, uint64."""
@@ -94,14 +101,16 @@ def run(args: argparse.Namespace) -> None:
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
-    claim(args.output, ("policy.json", "weights.npy", DECISIONS, TRIED))
+    claim(args.output, ("policy.json", "weights.npy", DECISIONS, LABELS, TRIED))
     origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(LANGUAGES)}
+    labels = list[pa.Table]()  # of each round
     spent, tried, course = 0, set[int](), list[list[int]]()  # of pairs: compiles, and the least total after these
     if earlier and not args.update:
         spent, known = earlier.origin["tuned"]["num_compiles"], args.output / TRIED
         course = earlier.origin["tuned"].get("course", [])
         with readable(known, "hashes of 8 bytes", ValueError):
             tried.update(np.frombuffer(read_input(known), np.uint64).tolist() if known.exists() else ())
+        labels += [read_table(args.output / LABELS)] if (args.output / LABELS).exists() else []
     with (
         linked_programs(target, tools, policy, args.workers, values) as (project, programs),
         tqdm(total=args.budget, initial=spent, unit="compile", disable=None, file=sys.stderr) as bar,
@@ -122,6 +131,8 @@ def run(args: argparse.Namespace) -> None:
                 course.append([num_compiles, total])
             sizes = {"heuristic": heuristic, "base": base, "total": total}
             told = {**of, "num_compiles": num_compiles, **sizes, "course": course}
+            if labels:
+                write_table(args.output / LABELS, pa.concat_tables(labels), labels[-1].schema, told)
             write_bytes(args.output / TRIED, np.array(sorted(tried), np.uint64).tobytes())
             save_policy(replace(policy, overrides=overrides, origin=origin | {"tuned": told}), args.output)
 
@@ -131,10 +142,17 @@ def run(args: argparse.Namespace) -> None:
             bar.update(spent + programs.num_compiles - bar.n)
             return end is None or time.monotonic() < end
 
+        def take(found: Labels) -> None:
+            table = label_table(target.project, 1 + labels[-1]["round"][-1].as_py() if labels else 0, found)
+            labels.extend([table] if len(table) else [])
+
+        method = partial(search, take=take)
         budget, flips = args.budget - spent - beside, values.value("headroom.flips_per_round")
         more_starts = [earlier] if earlier else []
         try:
-            first, best = search_linked(programs, policy, budget, flips, of["seed"], more_starts, after_round, tried)
+            first, best = search_linked(
+                programs, policy, budget, flips, of["seed"], more_starts, after_round, tried, method
+            )
         except KeyboardInterrupt:
             print(f"{args.output} holds the best so far; the same command goes on", file=sys.stderr)
             raise

@@ -114,6 +114,18 @@ Ask = Callable[[OverridingAdvisor], tuple[Header, np.ndarray, np.ndarray]]
 Search = Generator[list[OverridingAdvisor], list[CompileOutcome], "SearchResult"]
 """Yields advisors to compile the module with, is sent their outcomes, and returns what it has found."""
 
+
+@dataclass(frozen=True)
+class Labels:
+    """What it has saved to turn answers of one compile round."""
+
+    header: Header
+    observations: np.ndarray  # uint8 [num_questions, payload_bytes]
+    answers: np.ndarray  # int64 [num_questions]
+    credit: CallAttribution | None
+    flips: Sequence[tuple[Sequence[int], float]]  # questions, and bytes that other answers to them have saved
+
+
 _Result = TypeVar("_Result")
 
 MODULE_WIDE = ("node_count", "edge_count")
@@ -213,6 +225,7 @@ def search(
     flips_per_round: int,
     rng: np.random.Generator,
     tried: set[int] | None = None,
+    take: Callable[[Labels], None] = lambda labels: None,
 ) -> Search:
     """Look for answers that make one module smaller.
 
@@ -228,23 +241,22 @@ def search(
         left: how many compiles may still be asked for, after so many.
         flips_per_round: flips tried side by side; their number, not that of the workers, decides the results.
         tried: hashes of flips that were tried in vain by an earlier search, to which those of this one are added.
+        take: called with what each round has found out about the compile that it turned round.
     """
     starts = list(starts[: left(0)])
     first = yield starts
     num_compiles, best = len(starts), smallest_of(starts, first, objective)
-    flips = _Flips(ask, promise, rng, set() if tried is None else tried)
-    while best is not None and left(num_compiles) > 0:
+    flips, is_done = _Flips(ask, promise, rng, set() if tried is None else tried), False
+    while best is not None and not is_done and left(num_compiles) > 0:
         trying = _Round(best, objective, flips.turn(best), flips.affected)
         if num_compiles == len(starts) and trying.judge([flips.as_in(one) for one in starts], first):
             num_compiles += yield from trying.together(left(num_compiles))
-        while trying.smallest is best and (room := left(num_compiles)) > 0:
+        while trying.smallest is best and not is_done and (room := left(num_compiles)) > 0:
             trials = flips.choose(min(flips_per_round, max(1, room - _NUM_UNIONS) if best.credit else room))
-            if not trials:
-                return SearchResult(first, best.outcome, num_compiles)
-            num_compiles += len(trials)
-            if (yield from trying.apart(trials)):
+            num_compiles, is_done = num_compiles + len(trials), not trials
+            if trials and (yield from trying.apart(trials)):
                 num_compiles += yield from trying.together(left(num_compiles))
-        flips.learn(trying.labels)
+        take(flips.learn(trying.labels, best.credit))
         flips.try_again(
             one for one in trying.helpful if not one.answers.items() <= trying.smallest.advisor.answers.items()
         )
@@ -397,9 +409,12 @@ class _Flips:
         self._waiting = [frozenset(flip.answers) for flip in flips]
         self._tried.difference_update(map(_hash_of, self._waiting))
 
-    def learn(self, labels: Mapping[frozenset[bytes], float]) -> None:
+    def learn(self, labels: Mapping[frozenset[bytes], float], credit: CallAttribution | None) -> Labels:
         """Rank single flips by what others have saved, from the next compile on that is turned round."""
         self._promise.learn({self._questions[key][0]: saved for (key, *others), saved in labels.items() if not others})
+        flips = [([number for key in sorted(keys) for number in self._questions[key]], labels[keys]) for keys in labels]
+        header, payloads, _ = self._asked
+        return Labels(header, payloads, self._answers, credit, flips)
 
     def choose(self, count: int) -> list[_Trial]:
         """Up to ``count`` trials, with as many flips each as can be judged; none when all drawn have been tried."""
@@ -437,7 +452,7 @@ class _Flips:
         for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
         self._turned, self._candidates = turned, [{key} for key in turned]
-        self._asked = header, payloads, keys
+        self._asked, self._answers = (header, payloads, keys), answers
         self._questions = questions = defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
             questions[key].append(number)

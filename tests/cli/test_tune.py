@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_provenance, write_table
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_provenance, read_table, write_table
 from mlgo.errors import ArtifactError, CorpusError
 from mlgo.policy.stored import load_policy, save_policy
 from tests.cli.conftest import run_here
@@ -52,13 +52,17 @@ def test_the_result_is_a_policy_that_builds_what_was_measured(tune, captured, ml
     names = {row["program"] for row in shipped}
     assert sum(sizes(shipped, name, "own-s0")["total"] for name in names) == found["total"]
     assert tune(tmp_path / "other", "--budget", "60", "--ships", form, "--workers", "1") == found
-    for name in ("policy.json", "weights.npy", "decisions.csv"):
+    for name in ("policy.json", "weights.npy", "decisions.csv", "labels.parquet"):
         assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_a_second_call_goes_on(tune, policies, tmp_path, refused, captured):
     first = tune(tmp_path / "own", "--budget", "30")
+    labels = read_table(tmp_path / "own/labels.parquet").to_pylist()
     again = tune(tmp_path / "own", "--budget", "60")
+    both = read_table(tmp_path / "own/labels.parquet").to_pylist()
+    assert both[: len(labels)] == labels
+    assert min(row["round"] for row in both[len(labels) :]) == max(row["round"] for row in labels) + 1
     assert first["num_compiles"] < again["num_compiles"] <= 60
     assert again["total"] <= first["total"]
     assert again["course"][: len(first["course"])] == first["course"]

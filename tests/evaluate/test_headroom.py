@@ -1,5 +1,6 @@
 """Search for smaller code: the order of its compiles on formulas, and with the real compiler."""
 
+import dataclasses
 import itertools
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from mlgo.base.artifacts import HEADROOM, SCORES, write_rows
+from mlgo.base.artifacts import HEADROOM, SCORES, label_schema, write_rows
 from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
 from mlgo.base.types import TensorSpec
@@ -18,6 +19,7 @@ from mlgo.errors import ArtifactError
 from mlgo.evaluate import CompileHost, CompileJob, CompileOutcome
 from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.headroom import SOLE_CALL_FEATURE, VARIANTS, measure_headroom
+from mlgo.evaluate.labels import label_table
 from mlgo.evaluate.search import (
     MODULE_WIDE,
     AffectedFunctions,
@@ -323,7 +325,7 @@ def driven(one, ask, outcome):
             return asked, end.value
 
 
-def of_functions(savings, apart, starts=(START,)):
+def of_functions(savings, apart, starts=(START,), take=lambda labels: None):
     """A search of as many calls as there are savings, each in a caller of its own; the callee is one, or one for each.
 
     Returns:
@@ -340,14 +342,34 @@ def of_functions(savings, apart, starts=(START,)):
         return CompileOutcome(CompileResult(scores(0, int(sizes.sum())), "", 0.0, credit=credit))
 
     ask = asking(num)
-    one = search(starts, ask, lambda *_: -np.arange(num), "text_bytes", lambda done: 12 - done, 2, generator(0, "test"))
-    return driven(one, ask, outcome)
+    left, rng = lambda done: 12 - done, generator(0, "test")
+    return driven(search(starts, ask, lambda *_: -np.arange(num), "text_bytes", left, 2, rng, take=take), ask, outcome)
 
 
 def test_calls_of_functions_of_their_own_are_tried_in_one_compile():
     asked, result = of_functions([-3, 5, -1, 2], apart=True)
     assert asked[:3] == [[(0, 0, 0, 0)], [(1, 1, 1, 1)], [(0, 1, 0, 1)]]  # what helped, together
     assert result.best.result.scores["text_bytes"] == 80 - 5 - 2
+
+
+def test_each_round_tells_what_its_flips_have_saved():
+    found = []
+    of_functions([-3, 5, -1, 2], apart=True, take=found.append)
+    assert {tuple(flipped): saved for flipped, saved in found[0].flips} == {(0,): -3, (1,): 5, (2,): -1, (3,): 2}
+    by_then = [-3, -5, -1, -2]  # the second and the fourth are inlined
+    assert len(found[1].flips) == 15  # single ones and all groups
+    assert all(saved == sum(by_then[number] for number in flipped) for flipped, saved in found[1].flips)
+    table = label_table("p", 3, found[1])
+    assert table.schema == label_schema(["a"])
+    rows = {tuple(row[name] for name in ("a", "answer", "caller_bytes")) for row in table.to_pylist()}
+    assert rows == {(0, 0, 10), (1, 1, 5), (2, 0, 10), (3, 1, 8)}
+    rows = {
+        tuple(row[name] for name in ("project", "round", "callee_bytes", "callee_calls")) for row in table.to_pylist()
+    }
+    assert rows == {("p", 3, 10, 1)}
+    saved = {row["flip"]: row["saved"] for row in table.to_pylist()}
+    assert [saved[flip] for flip in range(15)] == [saved for _, saved in found[1].flips]
+    assert len(label_table("p", 0, dataclasses.replace(found[1], credit=None))) == 0
 
 
 def test_functions_that_another_start_answers_better_are_as_there():
