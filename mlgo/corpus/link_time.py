@@ -199,10 +199,10 @@ def finish_merged(
     with_link: Callable[[bytes], bytes],
     link: Callable[[Path], bytes] | None = None,
 ) -> Path:
-    """Keep of a merged module the variant that full link-time optimization makes no smaller, with what its link adds.
+    """Choose the variant of a merged module that full link-time optimization makes no smaller; all get what links add.
 
     It is the first, so the one that asks the most, of whose linked file neither total nor code is more than 0.05 %
-    above the least of all. Returns its object without advice.
+    above the least of all. Its object without advice stands beside it.
 
     Args:
         with_link: adds to bitcode what the link wants of its compile.
@@ -219,9 +219,7 @@ def finish_merged(
             sizes.append((settings.ships.total(found), found["text"]))
     least = [min(some) for some in zip(*sizes, strict=True)]
     fits = [all(size <= _TOLERANCE * low for size, low in zip(one, least, strict=True)) for one in sizes]
-    chosen = variants(merged)[fits.index(True) if any(fits) else sizes.index(min(sizes))]
-    chosen.replace(merged)
-    return chosen.with_suffix(".o")
+    return variants(merged)[fits.index(True) if any(fits) else sizes.index(min(sizes))]
 
 
 def stand_in(toolchain: Toolchain, module: Path, output: Path, settings: CompileConfig) -> None:
@@ -378,7 +376,7 @@ def _merged_row(
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
             return row | {"bitcode": with_link(row["bitcode"])}
-        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
+        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link).replace(bitcode)
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
     if differing := [one for one in differing_options(compiled) if one not in options]:

@@ -21,7 +21,15 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.files import MAX_TEXT_BYTES, read_input, write_atomically, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Ships
-from mlgo.corpus.link_time import ONE_JOB, finish_merged, merging, pre_linked, pre_linking, take_merged
+from mlgo.corpus.link_time import (
+    ONE_JOB,
+    finish_merged,
+    merging,
+    pre_linked,
+    pre_linking,
+    take_merged,
+    variants,
+)
 from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option, by_part, for_zig
@@ -201,7 +209,7 @@ class _LinkSteps:
 
     def whole(self, policy: Policy | None, ships: Ships, guard: bool) -> tuple[int, Path, Path | None]:
         """Questions, the file linked under advice, and the one without."""
-        merged, path, settings = self._folder / "merged.bc", self._folder / "advised.o", self._settings
+        merged, settings = self._folder / "merged.bc", self._settings
         inputs, options = self._wanted.inputs, merging(settings.optimization)
         together = self._lld("together", inputs, pre_linking(settings.optimization), embedded=True)
         again = self._with_object(pre_linked(together), options)
@@ -215,15 +223,23 @@ class _LinkSteps:
             linked[compiled] = self._with_object(compiled)
             return read_input(linked[compiled])
 
-        plain = linked[finish_merged(self._compiler, merged, settings, with_link, link_variant)]
+        chosen = finish_merged(self._compiler, merged, settings, with_link, link_variant)
+        plain = linked[chosen.with_suffix(".o")]
         if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
             both = plain, self._with_object(pre_linked(together))
             plain = min(both, key=lambda file: ships.total(section_sizes(read_input(file))))
         if policy is None:
             return 0, plain, None
-        task = get_task(policy.task)
-        asked = compile_under_advice(self._compiler, task, merged, policy, settings, object_path=path)
-        return asked.num_questions, self._with_object(path), plain if guard else None
+        # What was tuned holds for the questions of one variant, and the search may have chosen another.
+        found = [self._advised(policy, module) for module in (variants(merged) if policy.overrides else [chosen])]
+        questions, advised = min(found, key=lambda one: ships.total(section_sizes(read_input(one[1]))))
+        return questions, advised, plain if guard else None
+
+    def _advised(self, policy: Policy, module: Path) -> tuple[int, Path]:
+        """Questions of a compile under the policy, and the linked file."""
+        path, task = module.with_suffix(".advised.o"), get_task(policy.task)
+        asked = compile_under_advice(self._compiler, task, module, policy, self._settings, object_path=path)
+        return asked.num_questions, self._with_object(path)
 
     def thin(self, driver: Sequence[str], guard: bool) -> tuple[int, Path, Path | None]:
         """The same by ThinLTO."""
