@@ -104,7 +104,8 @@ BUILDS = {
     "sqlite": DebianBuild(  # one source and its shell, made by tclsh
         "sqlite3",
         "sh ./configure --disable-tcl && make sqlite3.c shell.c && "
-        "$CC $CFLAGS -DSQLITE_THREADSAFE=0 -I. -c sqlite3.c shell.c && $CC $LDFLAGS -o sqlite sqlite3.o shell.o",
+        "for part in sqlite3 shell; do $CC $CFLAGS -DSQLITE_THREADSAFE=0 -I. -c $part.c || exit 1; done && "
+        "$CC $LDFLAGS -o sqlite sqlite3.o shell.o",
         "echo 'create table t(a); with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) "
         "insert into t select i from n; create index s on t(a * a); select sum(a * a) from t where a * a > 9; "
         "pragma integrity_check;' | ./sqlite :memory: | cmp - <(printf '333833486\\nok\\n')",
