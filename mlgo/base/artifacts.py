@@ -511,7 +511,8 @@ def write_table(path: Path, table: pa.Table, schema: pa.Schema, origin: Mapping[
     table = pa.Table.from_arrays(table.columns, schema=schema.with_metadata(metadata))
 
     def write(temporary: Path) -> None:
-        pq.write_table(table, temporary, compression="zstd", compression_level=6, row_group_size=1 << 17)
+        with temporary.open("wb") as file:  # closed also where the disk is full
+            pq.write_table(table, file, compression="zstd", compression_level=6, row_group_size=1 << 17)
         add_checksum(temporary)
 
     write_atomically(path, write)
