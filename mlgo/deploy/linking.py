@@ -223,16 +223,19 @@ class _LinkSteps:
             linked[compiled] = self._with_object(compiled)
             return read_input(linked[compiled])
 
+        def total(file: Path) -> int:
+            return ships.total(section_sizes(read_input(file)))
+
         chosen = finish_merged(self._compiler, merged, settings, with_link, link_variant)
         plain = linked[chosen.with_suffix(".o")]
         if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
             both = plain, self._with_object(pre_linked(together))
-            plain = min(both, key=lambda file: ships.total(section_sizes(read_input(file))))
+            plain = min(both, key=total)
         if policy is None:
             return 0, plain, None
         # What was tuned holds for the questions of one variant, and the search may have chosen another.
         found = [self._advised(policy, module) for module in (variants(merged) if policy.overrides else [chosen])]
-        questions, advised = min(found, key=lambda one: ships.total(section_sizes(read_input(one[1]))))
+        questions, advised = min(found, key=lambda one: total(one[1]))
         return questions, advised, plain if guard else None
 
     def _advised(self, policy: Policy, module: Path) -> tuple[int, Path]:

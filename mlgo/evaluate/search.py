@@ -413,8 +413,8 @@ class _Flips:
         """Rank single flips by what others have saved, from the next compile on that is turned round."""
         self._promise.learn({self._questions[key][0]: saved for (key, *others), saved in labels.items() if not others})
         flips = [([number for key in sorted(keys) for number in self._questions[key]], labels[keys]) for keys in labels]
-        header, payloads, _ = self._asked
-        return Labels(header, payloads, self._answers, credit, flips)
+        header, payloads, answers, _ = self._asked
+        return Labels(header, payloads, answers, credit, flips)
 
     def choose(self, count: int) -> list[_Trial]:
         """Up to ``count`` trials, with as many flips each as can be judged; none when all drawn have been tried."""
@@ -437,7 +437,7 @@ class _Flips:
         """The compile that is turned round as another advisor answers it: a flip for each function that calls."""
         if self.affected is None:
             return []
-        header, payloads, keys = self._asked
+        header, payloads, _, keys = self._asked
         answers, callers = other.decide_for(header)(payloads).tolist(), defaultdict[int, dict[bytes, int]](dict)
         for key, answer, caller in zip(keys, answers, self.affected.callers, strict=True):
             if answer == self._turned[key]:
@@ -452,7 +452,7 @@ class _Flips:
         for i in np.argsort(-promise, kind="stable").tolist():
             turned.setdefault(keys[i], int(answers[i] == 0))
         self._turned, self._candidates = turned, [{key} for key in turned]
-        self._asked, self._answers = (header, payloads, keys), answers
+        self._asked = header, payloads, answers, keys
         self._questions = questions = defaultdict[bytes, list[int]](list)
         for number, key in enumerate(keys):
             questions[key].append(number)

@@ -159,8 +159,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     columns = columns_of(front_end, bitcode)
     # Options that bitcode does not hold: one section for each function, and the like. It holds the processor, which
     # zig's driver takes as -mcpu= and clang for x86 does not.
-    in_bitcode = (*hiding, *(option for option in known if option.startswith("-mcpu=")))
-    generation = [option for option in known if option.startswith(("-f", "-m")) and option not in in_bitcode]
+    of_code = [option for option in known if option.startswith(("-f", "-m")) and not option.startswith("-mcpu=")]
+    generation = [option for option in of_code if option not in hiding]
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
     stored = with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)
