@@ -90,7 +90,7 @@ def test_programs_say_how_they_are_linked(captured):
         {"kind": "object", "modules": ["main.c"]},
         {"kind": "archive", "modules": ["used.c", "unused.c"]},
     ]
-    assert rows["prog"]["options"] == ["--gc-sections"]
+    assert rows["prog"]["options"] == ["--gc-sections", "-no-pie"]
     assert rows["lib.so"]["kind"] == "shared"
     assert rows["lib.so"]["version_script"] == SOURCES["exports.map"]
     assert LinkedFile.of_row(rows["prog"]).modules == ("main.c", "used.c", "unused.c")

@@ -157,12 +157,16 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Compil
         yield CompileStep(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
     if not found.compiles_only and found.files:
         words = [str(objects.get(word, word)) for word in found.link]
-        yield _link(call.folder, words, str(target), through_compiler=True)
+        link = _link(call.folder, words, str(target), through_compiler=True)
+        if _is_zig(call) and link.kind == "program":  # at a fixed address, unless its options say otherwise
+            said = [match[1] for match in map(_PIE.fullmatch, arguments) if match]
+            link = replace(link, options=(*link.options, "-pie" if said and not said[-1] else "-no-pie"))
+        yield link
 
 
 def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords:
     found, language = _CommandWords(), ""
-    is_cxx = call.tool == "c++" and not _is_zig(call)
+    is_cxx = call.tool == "c++" and not _is_zig(call)  # zig c++ takes C for C, as no other compiler of C++ does
     for words in by_option(without_passing_on(arguments)):
         word, value = words[0], words[-1]
         if word in _NOT_COMPILING:
@@ -198,9 +202,13 @@ def _read_words(call: ToolInvocation, arguments: Sequence[str]) -> _CommandWords
     return found
 
 
+_PIE = re.compile(r"-f?(no-?)?(?:pie|PIE)")
+"""Options of a compiler for the place of a program; group 1 where it is fixed."""
+
+
 def _is_zig(call: ToolInvocation) -> bool:
-    """Whether the compiler is ``zig c++``, which takes C for C, as no other compiler of C++ does."""
-    return re.search(r"(?:^|[/ '])(?:zig|ziglang|mlgo)'? c\+\+(?!.* --compiler)", call.program) is not None
+    """Whether the compiler is the driver of zig."""
+    return re.search(r"(?:^|[/ '])(?:zig|ziglang|mlgo)'? c(?:c|\+\+)(?!.* --compiler)", call.program) is not None
 
 
 _KINDS: Mapping[str, Literal["shared", "relocatable"]] = {

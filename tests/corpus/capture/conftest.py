@@ -15,6 +15,11 @@ from mlgo.corpus.capture.project import Extraction, extract
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
 
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("zig-cache")
+
+
 def captured(front_end, folder, *command):
     """Status and rows of a build of a folder, which is the current one."""
     status = run_build(command, folder / "captured")

@@ -1,11 +1,14 @@
 """What command lines of compilers, archivers and linkers do."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, LinkStep, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
+from mlgo.host.linker import relocation_of
+from mlgo.host.toolchain import find_linker, zig_environment
 from tests.corpus.capture.conftest import shell_calls, shell_steps
 
 FOLDER = Path("/build")
@@ -101,6 +104,18 @@ def test_a_link_by_the_linker_or_of_a_response_file_as_it_was():
     call = ToolInvocation("cc", "cc", FOLDER, ("@objects.rsp", "-o", "prog"), {"@objects.rsp": 'a.o "b c.o"\n'})
     (link,) = steps_of(call)
     assert link.inputs == (Path("/build/a.o"), Path("/build/b c.o"))
+
+
+@pytest.mark.parametrize("options", ["", "-fPIC", "-fPIE", "-pie", "-fpie -no-pie", "-no-pie -pie", "-pie -fno-pie"])
+def test_a_program_lies_where_zig_places_it(tmp_path, cache, options):
+    (tmp_path / "a.c").write_text("int main(void) { return 0; }")
+    line = ["cc", *options.split(), "-O1", "a.c", "-o", "a"]
+    subprocess.run([find_linker(), *line], cwd=tmp_path, env=zig_environment(cache), check=True)
+    *_, link = steps_of(ToolInvocation("cc", f"{find_linker()} cc", tmp_path, tuple(line[1:])))
+    types = {2: "fixed", 3: "pie"}  # e_type of the ELF header: ET_EXEC, ET_DYN
+    assert relocation_of(link.options, "pie") == types[(tmp_path / "a").read_bytes()[16]]
+    *_, link = steps_of(ToolInvocation("cc", "mlgo cc --compiler clang --", tmp_path, ("a.c", "-o", "a")))
+    assert link.options == ()
 
 
 @pytest.mark.parametrize("operation", ["rcs", "-crs", "qc", "cru"])

@@ -27,11 +27,6 @@ def units_of(calls, root):
     return read_build([step for call in calls for step in steps_of(call)], root).units
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("zig-cache")
-
-
 @pytest.fixture
 def built(tmp_path, cache):
     def build(program, **options):
