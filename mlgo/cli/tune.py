@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> None:
         tqdm(total=args.budget, initial=spent, unit="compile", disable=None, file=sys.stderr) as bar,
     ):
         beside = 2 * programs.compiles_per_build  # under the heuristic, and with the result
-        starts = programs.compiles_per_build * (1 + len(programs.heuristic) + bool(earlier))
+        starts = programs.compiles_per_build * (1 + len(programs.heuristic) + bool(earlier)) + programs.num_variants
         if args.budget < spent + beside + starts:
             raise ConfigError(
                 f"{args.budget} compiles are below what {'is spent already and ' if spent else ''}the start costs; "

@@ -45,7 +45,7 @@ from mlgo.host.linker import (
     ships_of,
     why_unmerged,
 )
-from mlgo.host.module_file import BITCODE, RunnableProgram, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import BITCODE, MOST_BYTES, RunnableProgram, bitcode_of, generation_of, with_options
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
@@ -376,12 +376,14 @@ def _merged_row(
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
             return row | {"bitcode": with_link(row["bitcode"])}
-        finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link).replace(bitcode)
+        chosen = finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
+        others = [bitcode_of(read_input(one)) for one in variants(bitcode) if one != chosen]
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
     if differing := [one for one in differing_options(compiled) if one not in options]:
         _log.warning("%s: compiled without %s, which only some of its sources have", name, " ".join(differing))
-    return row | {"bitcode": read_input(bitcode)}
+    fit = sum(map(len, others)) < MOST_BYTES // 2
+    return row | {"bitcode": with_link(bitcode_of(read_input(chosen)), variants=others if fit else ())}
 
 
 @dataclass(frozen=True)

@@ -233,8 +233,7 @@ class _LinkSteps:
             plain = min(both, key=total)
         if policy is None:
             return 0, plain, None
-        # What was tuned holds for the questions of one variant, and the search may have chosen another.
-        found = [self._advised(policy, module) for module in (variants(merged) if policy.overrides else [chosen])]
+        found = [self._advised(policy, module) for module in variants(merged)]
         questions, advised = min(found, key=lambda one: total(one[1]))
         return questions, advised, plain if guard else None
 

@@ -19,7 +19,7 @@ from mlgo.evaluate.compiles import check_failures
 from mlgo.evaluate.shipped import EvaluationRun, not_measured, objects_of
 from mlgo.evaluate.worker import CompileOutcome
 from mlgo.host.linker import LinkedFile
-from mlgo.host.tasks.task import HEURISTIC
+from mlgo.host.tasks.task import HEURISTIC, Advisor
 from mlgo.objects.measures import scores_of
 from mlgo.policy.stored import StoredPolicy, advisor_in
 
@@ -55,11 +55,12 @@ def evaluate_policy(
 ) -> Evaluation:
     """Compile modules under a policy; those in a language that it does not decide in, under the heuristic."""
     contender = str(name)
-    outcomes = run.compile(
-        contender,
-        lambda module: policy if in_every_language else advisor_in(policy, module.language),
-        [one.module for one in scored],
-    )
+
+    def advisor_of(module: Module) -> Advisor | None:
+        return policy if in_every_language else advisor_in(policy, module.language)
+
+    best = run.in_best_variants(advisor_of, contender)
+    outcomes = best.compile(contender, advisor_of, [one.module for one in scored])
     check_failures([one.module.key for one in scored], outcomes, max_failed_share, "evaluate.max_failed_share")
     pairs = list(zip(scored, outcomes, strict=True))
     return Evaluation(
@@ -71,7 +72,7 @@ def evaluate_policy(
 
 def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> list[Row]:
     """Compile a project under the heuristic and under a policy; rows of ``artifacts.RESULTS``."""
-    pairs = list(zip(run.modules, run.compile(), strict=True))
+    pairs = list(zip(run.modules, run.in_best_variants().compile(), strict=True))
     compiled = [ScoredModule(module, outcome.result.scores, 0) for module, outcome in pairs if outcome.result]
     rows = iter(evaluate_policy(run, policy, name, compiled, 1.0).results)
 

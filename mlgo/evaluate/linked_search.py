@@ -26,6 +26,7 @@ from mlgo.evaluate.shipped import EvaluationRun, Linking, measure_programs, modu
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.log import Header
+from mlgo.host.module_file import generation_of
 from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.host.tasks.task import Advisor, EchoAdvisor, PureAdvisor, get_task
 from mlgo.host.toolchain import Quirks
@@ -61,7 +62,7 @@ def search_linked(
     them without hiding a feature, and of ``more_starts``; see `search`.
 
     Args:
-        budget: compiles of modules.
+        budget: compiles of modules, in all variants at first.
         after_round: called with the policy's build and the smallest; a false result ends the search.
         tried: of an earlier search, see `search`.
         method: another way to search, with the arguments of `search`.
@@ -73,6 +74,7 @@ def search_linked(
         CompileError: the programs cannot be built under the policy.
     """
     ignored, end = _ignored(policy), programs.num_compiles + budget
+    programs.choose_variants(policy)
     starts = [OverridingAdvisor(one, ignored=ignored) for one in (policy, *programs.heuristic, *more_starts)]
 
     def left(num_builds: int) -> int:
@@ -241,6 +243,7 @@ class LinkedPrograms:
         project: its name.
         heuristic: advisors that answer as the compiler would; none where asking for that hides a feature.
         compiles_per_build: compiles of a build that changes answers in every module.
+        num_variants: compiles that choose among variants of merged modules.
         num_compiles: compiles of all builds so far.
     """
 
@@ -259,6 +262,18 @@ class LinkedPrograms:
         for number, (key, path) in enumerate(self._files.items() if self._is_thin else ()):
             self._files[key] = folder / f"{number}.bc"
             self._files[key].write_bytes(fat_module(path))
+
+    @property
+    def num_variants(self) -> int:
+        found = [generation_of(path).variants for path in self._files.values()]
+        return sum(1 + len(others) for others in found if others)
+
+    def choose_variants(self, advisor: Advisor) -> None:
+        """Build each merged module as that of its variants which is the smallest under an advisor."""
+        if self.num_variants:
+            self.num_compiles += self.num_variants
+            best = self._run.in_best_variants(lambda module: advisor, SEARCH)
+            self._files = {key: best.bitcode[key] for key in self._files}
 
     @property
     def found(self) -> tuple[ProgramBuild, ProgramBuild]:

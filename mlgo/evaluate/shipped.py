@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from mlgo.base.artifacts import Row
 from mlgo.base.files import read_input
 from mlgo.base.ships import Ships
@@ -17,7 +19,7 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import LinkedFile, link_and_place, link_file, measure_file
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, with_options, write_variants
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
 from mlgo.objects.symbols import SHIPPED, FunctionExtent
 
@@ -35,6 +37,10 @@ UNMERGED = "unmerged"
 
 Sizes = tuple[Mapping[str, int], list[Row] | None]
 """Bytes of a linked file by measure, and by kind of its functions; None where that is not known."""
+
+
+AdvisorOf = Callable[[Module], Advisor | None]
+"""Who decides in a module; None is the heuristic."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +78,12 @@ class EvaluationRun:
     def compile(
         self,
         contender: str = HEURISTIC,
-        advisor_of: Callable[[Module], Advisor | None] = lambda module: None,
+        advisor_of: AdvisorOf = lambda module: None,
         modules: Sequence[Module] | None = None,
     ) -> list[CompileOutcome]:
         """Compile under a contender; of modules that only programs need, just the objects are kept.
 
         Args:
-            advisor_of: who decides in a module; None is the heuristic.
             modules: of which outcomes are wanted, by default all.
         """
         wanted, objects = self.modules if modules is None else modules, self.objects(contender)
@@ -87,6 +92,22 @@ class EvaluationRun:
             for one in [*wanted, *other_modules(self.modules, self.programs)]
         ]
         return self.host.compile_all(jobs, contender)[: len(wanted)]
+
+    def in_best_variants(self, advisor_of: AdvisorOf = lambda module: None, label: str = HEURISTIC) -> "EvaluationRun":
+        """The same with each merged module as that of its variants whose linked file is the smallest under an advisor.
+
+        A link with `mlgo ld` compiles all variants, too.
+        """
+        folder = self.folder / "variants" / label
+        every = [(one, write_variants(self.bitcode[one.key], folder / one.sha256)) for one in self.every_module]
+        several = [(one, files) for one, files in every if len(files) > 1]
+        jobs = [CompileJob(one.key, file, advisor_of(one)) for one, files in several for file in files]
+        outcomes = iter(self.host.compile_all(jobs, f"{label}, variants") if jobs else ())
+        chosen = dict(self.bitcode)
+        for one, files in several:
+            sizes = np.array([next(outcomes).score("linked_bytes") for _ in files])
+            chosen[one.key] = files[int(np.argmin(np.nan_to_num(sizes, nan=np.inf)))]
+        return replace(self, bitcode=chosen)
 
     def link(self, contender: str) -> list[Row]:
         """Link and measure what was compiled under a contender; rows of ``artifacts.SHIPPED_SIZES``."""
@@ -97,7 +118,7 @@ class EvaluationRun:
         contender: str,
         programs: Sequence[Program],
         bitcode: Mapping[str, Path],
-        advisor_of: Callable[[Module], Advisor | None],
+        advisor_of: AdvisorOf,
         folder: Path,
         level: str = "",
         label: str = "",

@@ -1,15 +1,16 @@
 """A module as a file that also holds how its code is generated.
 
 Some options of a build are not part of bitcode, such as one section for each function. A module of ThinLTO belongs to
-an index of what it imports. A build with feedback has a profile. A merged module has how its file is linked. One that
-runs has what it prints, and how large it may be. All this stands in the gap that LLVM's bitcode wrapper may have
-between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of LLVM's tools read such a file
-as plain bitcode. So a module and what belongs to it have one hash and travel together.
+an index of what it imports. A build with feedback has a profile. A merged module has how its file is linked, and its
+other variants. One that runs has what it prints, and how large it may be. All this stands in the gap that LLVM's
+bitcode wrapper may have between its header and the bitcode (``llvm/include/llvm/Bitcode/BitcodeReader.h``). All of
+LLVM's tools read such a file as plain bitcode. So a module and what belongs to it have one hash and travel together.
 
 The header is five little-endian numbers of 32 bits: magic, version, offset and size of the bitcode, processor. In the
 gap, each option ends with NUL. After one more NUL come attached files: the option that names the file, NUL, the file's
 size, again 32 bits, and the file. Under the name ``program`` is what belongs to a program: the most text that it may
-have, 64 bits, and what it prints. Under the name ``link`` are fields of `LinkedFile` as JSON.
+have, 64 bits, and what it prints. Under the name ``link`` are fields of `LinkedFile` as JSON, under the names of
+`_VARIANTS` bitcode.
 """
 
 import json
@@ -18,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlgo.base.files import open_input, parse_json
+from mlgo.base.files import open_input, parse_json, write_bytes
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.command_line import PROFILES, check_options
 from mlgo.host.linker import LinkedFile
@@ -35,6 +36,7 @@ _MOST_TEXT = struct.Struct("<Q")
 _INDEX = "-fthinlto-index="
 _PROGRAM = "program"
 _LINK = "link"
+_VARIANTS = ("variant.0", "variant.1")
 _LINK_FIELDS = {"kind": str, "options": list, "version_script": str, "export_dynamic": bool, "entry": str}
 MOST_BYTES = 1 << 26
 """Of what belongs to a module."""
@@ -60,6 +62,7 @@ class Generation:
     program: RunnableProgram | None = None
     # How the file is linked that the module is, its only part, see `only_part`; None for all other modules.
     link: LinkedFile | None = None
+    variants: tuple[bytes, ...] = ()  # bitcode of the same program, simplified otherwise
 
     @property
     def attached(self) -> dict[str, bytes]:
@@ -74,13 +77,15 @@ def with_options(
     profile: tuple[str, bytes] | None = None,
     program: RunnableProgram | None = None,
     link: LinkedFile | None = None,
+    variants: Sequence[bytes] = (),
 ) -> bytes:
-    """Put options, an index, a profile, a program and a link around bitcode; without any, it stays as it is."""
+    """Put options, and what else belongs to a module, around bitcode; without any, it stays as it is."""
     attached = Generation((), index, profile).attached
     if program is not None:
         attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
     if link is not None:
         attached[_LINK] = json.dumps({name: getattr(link, name) for name in _LINK_FIELDS}).encode()
+    attached |= zip(_VARIANTS, variants, strict=False)
     if not options and not attached:
         return bitcode
     check_options(options)
@@ -139,7 +144,17 @@ def generation_of(module: Path) -> Generation:
             raise ObjectError(f"{module.name}: what belongs to the program is cut short")
         program = RunnableProgram(data[_MOST_TEXT.size :], _MOST_TEXT.unpack_from(data)[0])
     link = _link(module, attached[_LINK]) if _LINK in attached else None
-    return Generation(tuple(options), attached.get(_INDEX, b""), profile, program, link)
+    variants = tuple(attached[name] for name in _VARIANTS if name in attached)
+    return Generation(tuple(options), attached.get(_INDEX, b""), profile, program, link, variants)
+
+
+def write_variants(module: Path, folder: Path) -> list[Path]:
+    """Files of a module in all of its variants, itself first; the others are written to a folder."""
+    own, files = generation_of(module), [module]
+    for number, bitcode in enumerate(own.variants):
+        files.append(folder / f"{number}.bc")
+        write_bytes(files[-1], with_options(bitcode, own.options, own.index, own.profile, own.program, own.link))
+    return files
 
 
 def _link(module: Path, data: bytes) -> LinkedFile:
@@ -154,7 +169,7 @@ def _link(module: Path, data: bytes) -> LinkedFile:
 
 
 def _attached(module: Path, data: bytes) -> Iterator[tuple[str, bytes]]:
-    known = {_INDEX, _PROGRAM, _LINK, *PROFILES}
+    known = {_INDEX, _PROGRAM, _LINK, *_VARIANTS, *PROFILES}
     while (end := data.find(b"\0")) > 0:
         option, data = data[:end].decode(errors="replace"), data[end + 1 :]
         if option not in known:

@@ -39,12 +39,14 @@ def tune(captured, policies, mlgo):
 @pytest.mark.parametrize("form", ["objects", "thin", "whole"])
 def test_the_result_is_a_policy_that_builds_what_was_measured(tune, captured, mlgo, tmp_path, form):
     found = tune(tmp_path / "own", "--budget", "60", "--ships", form, "--workers", "2")
-    assert found["total"] <= found["heuristic"] < found["base"]  # which inlines twice into used
+    # The heuristic inlines twice into used. Merged, it has done so in one of the variants already.
+    assert found["total"] <= found["heuristic"]
+    assert (found["heuristic"] == found["base"]) == (form == "whole")
     with (tmp_path / "own/decisions.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert found["calls"] == len(rows) > 0
-    assert {row["decision"] for row in rows} == {"inline"}
-    assert ("used", "twice") in {(row["caller"], row["callee"]) for row in rows}
+    assert found["calls"] == len(rows)
+    assert {row["decision"] for row in rows} == (set() if form == "whole" else {"inline"})
+    assert (("used", "twice") in {(row["caller"], row["callee"]) for row in rows}) == (form != "whole")
     words = ("--policy", tmp_path / "own", "--project", captured, "--ships", form, "--no-references", "--json")
     run = mlgo("evaluate", *words, "--output", tmp_path / "evaluated")
     assert run.returncode == 0, run.stderr
@@ -52,8 +54,9 @@ def test_the_result_is_a_policy_that_builds_what_was_measured(tune, captured, ml
     names = {row["program"] for row in shipped}
     assert sum(sizes(shipped, name, "own-s0")["total"] for name in names) == found["total"]
     assert tune(tmp_path / "other", "--budget", "60", "--ships", form, "--workers", "1") == found
-    for name in ("policy.json", "weights.npy", "decisions.csv", "labels.parquet"):
-        assert (tmp_path / "own" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    own, other = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("own", "other"))
+    assert own == other
+    assert own.keys() >= {"policy.json", "weights.npy", "decisions.csv"}
 
 
 def test_a_second_call_goes_on(tune, policies, tmp_path, refused, captured):

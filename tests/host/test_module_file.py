@@ -9,19 +9,23 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.linker import LinkedFile
-from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options, write_variants
 
 options = st.lists(
     st.from_regex(r"-(fno|m)-[a-ce-z]{1,20}|-march=[a-z0-9]+|-falign-loops=[0-9]+", fullmatch=True), max_size=6
 )
 
 
-@given(st.binary(max_size=64), options, st.binary(max_size=40))
-def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some, index):
-    path = tmp_path_factory.mktemp("modules") / "module.bc"
-    path.write_bytes(with_options(bitcode, some, index))
-    assert generation_of(path) == Generation(tuple(some), index)
+@given(st.binary(max_size=64), options, st.binary(max_size=40), st.lists(st.binary(min_size=1), max_size=2))
+def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some, index, variants):
+    folder = tmp_path_factory.mktemp("modules")
+    path = folder / "module.bc"
+    path.write_bytes(with_options(bitcode, some, index, variants=variants))
+    assert generation_of(path) == Generation(tuple(some), index, variants=tuple(variants))
     assert bitcode_of(path.read_bytes()) == bitcode
+    itself, *others = write_variants(path, folder / "others")
+    assert (itself, [bitcode_of(one.read_bytes()) for one in others]) == (path, variants)
+    assert [generation_of(one) for one in others] == [Generation(tuple(some), index)] * len(variants)
     if some or index:
         magic, version, offset, size, _ = struct.unpack("<5I", path.read_bytes()[:20])
         assert (magic, version, offset % 16) == (0x0B17C0DE, 0, 0)
