@@ -46,8 +46,11 @@ from mlgo.policy.policy import Overrides, Policy
 from mlgo.policy.stored import load_policy, model_sha256, save_policy
 from mlgo.pool.cores import usable_cores
 
+PAGE = "report.html"
+"""File beside a tuned policy: how the size fell, and which calls it decides otherwise."""
+
 DECISIONS = "decisions.csv"
-"""File beside a tuned policy: which calls it decides otherwise."""
+"""File beside it: the calls as a table."""
 
 LABELS = "labels.parquet"
 """File beside it: what each flip has saved, ``artifacts.label_schema``."""
@@ -101,7 +104,7 @@ def run(args: argparse.Namespace) -> None:
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
-    claim(args.output, ("policy.json", "weights.npy", DECISIONS, LABELS, TRIED))
+    claim(args.output, ("policy.json", "weights.npy", PAGE, DECISIONS, LABELS, TRIED))
     origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(LANGUAGES)}
     labels = list[pa.Table]()  # of each round
     spent, tried, course = 0, set[int](), list[list[int]]()  # of pairs: compiles, and the least total after these
@@ -166,16 +169,18 @@ def run(args: argparse.Namespace) -> None:
         keep(tuned.overrides, first.total, last.total)
         rows = changed_calls(tools.front_end.print_ir, first, last, policy)
         num_compiles = spent + programs.num_compiles
-    write_text(args.output / DECISIONS, _as_csv(rows))
+    from mlgo.report.tuned import render_tuned  # here, since pages load jinja2
+
     base, total = first.total, last.total
+    record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "course": course}
+    write_text(args.output / DECISIONS, _as_csv(rows))
+    write_text(args.output / PAGE, render_tuned(target.project, record, rows))
     text = (
         f"{total:,} bytes in {len(target.programs)} linked files: {1 - total / base:+.2%} against the policy "
         f"({base:,}), {1 - total / heuristic:+.2%} against {tools.compiling.optimization} ({heuristic:,}), after "
-        f"{num_compiles} compiles\n{len(rows)} calls are decided otherwise: {args.output / DECISIONS}"
+        f"{num_compiles} compiles\n{len(rows)} calls are decided otherwise\npage: {args.output / PAGE}"
     )
-    text = "\n".join([text, *notes])
-    record = {"total": total, "base": base, "heuristic": heuristic, "num_compiles": num_compiles, "calls": len(rows)}
-    say(args, record | {"course": course, "notes": notes}, text)
+    say(args, record | {"calls": len(rows), "notes": notes}, "\n".join([text, *notes]))
 
 
 @contextmanager

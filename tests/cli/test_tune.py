@@ -57,6 +57,9 @@ def test_the_result_is_a_policy_that_builds_what_was_measured(tune, captured, ml
     own, other = ({path.name: path.read_bytes() for path in (tmp_path / one).iterdir()} for one in ("own", "other"))
     assert own == other
     assert own.keys() >= {"policy.json", "weights.npy", "decisions.csv"}
+    page = own["report.html"].decode()
+    assert "thing, tuned" in page
+    assert ("twice" in page) == (form != "whole")
 
 
 def test_a_second_call_goes_on(tune, policies, tmp_path, refused, captured):
