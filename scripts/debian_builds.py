@@ -64,11 +64,13 @@ class DebianBuild:
         source: name of the source package.
         build: for a shell in its sources, with CC, CXX, AR, RANLIB, CFLAGS, CXXFLAGS and JOBS set.
         test: the same, after the build.
+        programs: linked files that are tuned; all by default, also tools that a build makes for itself.
     """
 
     source: str
     build: str
     test: str
+    programs: tuple[str, ...] = ()
 
 
 _MAKE = 'make -j"$JOBS" CC="$CC" CXX="$CXX" LD="$CC" AR="$AR" RANLIB="$RANLIB" CFLAGS="$CFLAGS" CXXFLAGS="$CXXFLAGS"'
@@ -109,6 +111,7 @@ BUILDS = {
         "echo 'create table t(a); with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000) "
         "insert into t select i from n; create index s on t(a * a); select sum(a * a) from t where a * a > 9; "
         "pragma integrity_check;' | ./sqlite :memory: | cmp - <(printf '333833486\\nok\\n')",
+        ("sqlite",),
     ),
     "lz4": DebianBuild("lz4", f"{_MAKE} lib lz4", f"{_MAKE} -C tests test-lz4-essentials"),
 }
@@ -246,6 +249,7 @@ def tune(
     words = ["--policy", str(args.policy.absolute())] if args.policy else []
     command = [str(_MLGO), "tune", str(folder / "to-tune"), "-o", str(folder / _TUNED_POLICY), *words, "--json"]
     command += ["--ships", "whole,sections=yes", "--budget", str(args.tune)]
+    command += [word for name in build.programs for word in ("--program", name)]
     run = _shell(command, folder, {}, args, folder / "tune.log")
     return json.loads(run.stdout) if run.returncode == 0 else {"failed": _end(folder / "tune.log")}
 

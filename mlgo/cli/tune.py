@@ -71,6 +71,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--ships", type=Ships.of, default=AS_BUILT, metavar="RECORD", help="what ships, as in whole,folding=all"
     )
+    parser.add_argument("--program", action="append", metavar="NAME", help="only this linked file; may be repeated")
     parser.add_argument("--update", action="store_true", help="begin with the result for an earlier version, in POLICY")
     parser.add_argument("--reason", default="", metavar="TEXT", help=f"to tune a sealed project; kept in {LOG}")
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
@@ -89,7 +90,8 @@ def run(args: argparse.Namespace) -> None:
     policy = load_policy(folder, Binary)
     if policy.overrides:
         raise ConfigError(f"{folder} is the result of mlgo tune; name it as --output, or name its base")
-    target = one_project(args.project, shared_folder() / "bitcode")
+    captured = one_project(args.project, shared_folder() / "bitcode")
+    target = _only(captured, args.program)
     tools = EvaluationTools.of(args, values, policy, args.ships, [target])
     of = {
         "project": target.project,
@@ -100,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
         "seed": values.value("seed"),
     }
     earlier = _earlier(args, of)
-    log_if_sealed(policy, folder, str(tools.compiling.ships), {target.project: target.content}, args.reason)
+    log_if_sealed(policy, folder, str(tools.compiling.ships), {target.project: captured.content}, args.reason)
     (target,) = tools.in_form([target])
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
@@ -196,6 +198,14 @@ def linked_programs(
         project = EvaluationRun(host, target.modules, target.programs, target.unpack(), tools.linking, scratch)
         project = in_record(project, tools.front_end, scratch)
         yield project, LinkedPrograms(project, target.programs, tools.toolchain.quirks)
+
+
+def _only(target: EvaluationTarget, names: Sequence[str] | None) -> EvaluationTarget:
+    """The project with these linked files alone, by default all."""
+    known = {program.row["program"]: program for program in target.programs}
+    if unknown := [name for name in names or () if name not in known]:
+        raise ConfigError(f"--program {unknown[0]}: {target.table} has {', '.join(known) or 'no linked file'}")
+    return replace(target, programs=[known[name] for name in dict.fromkeys(names)]) if names else target
 
 
 def _built(programs: LinkedPrograms, advisor: Policy | None) -> ProgramBuild:

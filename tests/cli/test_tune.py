@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, read_provenance, read_table, write_table
-from mlgo.errors import ArtifactError, CorpusError
+from mlgo.errors import ArtifactError, ConfigError, CorpusError
 from mlgo.policy.stored import load_policy, save_policy
 from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
@@ -130,6 +130,14 @@ def test_a_full_disk_loses_no_earlier_result(tune, captured, policies, small_dis
     assert load_policy(folder).origin["tuned"]["total"] == first["total"]
     (small_disk / "full").unlink()
     assert tune(folder, "--budget", "60")["total"] <= first["total"]
+
+
+def test_one_linked_file_alone(tune, captured, policies, tmp_path):
+    parts = [tune(tmp_path / name, "--budget", "20", "--program", name) for name in ("prog", "lib.so")]
+    both = tune(tmp_path / "both", "--budget", "20")
+    assert [sum(part[size] for part in parts) for size in ("heuristic", "base")] == [both["heuristic"], both["base"]]
+    with pytest.raises(ConfigError, match=r"--program lib: .* has prog, lib.so"):
+        run_here("tune", captured, "-o", tmp_path / "own", "--policy", policies / "never-s0", "--program", "lib")
 
 
 def test_a_project_without_linked_files_is_refused(captured, policies, tmp_path):
