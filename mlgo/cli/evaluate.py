@@ -273,7 +273,6 @@ class EvaluationTools:
     toolchain: Toolchain
     linking: Linking
     front_end: FrontEnd
-    max_instructions: int  # of a merged module
 
     @classmethod
     def of(
@@ -295,13 +294,16 @@ class EvaluationTools:
         toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
         linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
         front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", task)
-        return cls(compiling, toolchain, linking, front_end, values.value("corpus.max_merged_instructions"))
+        return cls(compiling, toolchain, linking, front_end)
 
     def in_form(self, targets: Sequence[EvaluationTarget]) -> Sequence[EvaluationTarget]:
-        """Projects with their programs merged where the record says so; CorpusError where none can be."""
+        """Projects with their programs merged where the record says so; CorpusError where none can be.
+
+        Each is one module, as `mlgo ld` has it, however long; only in a corpus to train on long ones are several.
+        """
         if self.linking.ships.form != "whole":
             return targets
-        tools = Tools(self.front_end, self.linking.linker, self.max_instructions, self.linking.num_threads)
+        tools = Tools(self.front_end, self.linking.linker, sys.maxsize, self.linking.num_threads)
         targets = [merged_programs(one, tools, shared_folder() / "bitcode") for one in targets]
         if not any(one.modules for one in targets):
             reasons = [program.row[UNMERGED] for one in targets for program in one.programs]

@@ -193,4 +193,4 @@ def minutes(most):
 # What every program that compiles needs to know.
 COMPILER = ["toolchain", "target", "compile"]
 # What `mlgo evaluate` reads, without a search.
-EVALUATE = [*COMPILER, "seed", "evaluate", "corpus.max_merged_instructions"]
+EVALUATE = [*COMPILER, "seed", "evaluate"]
