@@ -85,9 +85,9 @@ def learn(folders: Sequence[Path], policy: Policy, counts: Sequence[int]) -> dic
         for caution in _CAUTIONS:
             chosen = [one.mean(0) > caution * one.std(0) for one in scores]
             chosen = [one & part["own"] for one, part in zip(chosen, parts, strict=True)]
-            saved = [part["saved"][one] for one, part in zip(chosen, parts, strict=True)]
-            percent = [100.0 * some.sum() / part["bytes"] for some, part in zip(saved, parts, strict=True)]
-            of_all = np.concatenate(saved)
+            of_each = [part["saved"][one] for one, part in zip(chosen, parts, strict=True)]
+            percent = [100.0 * some.sum() / part["bytes"] for some, part in zip(of_each, parts, strict=True)]
+            of_all = np.concatenate(of_each)
             found[f"{name}_caution_{caution:g}"] = {
                 "flips": len(of_all),
                 "helpful_share": round(float((of_all > 0).mean()), 2) if len(of_all) else None,
