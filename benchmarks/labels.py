@@ -24,8 +24,9 @@ from mlgo.base.seeding import generator
 from mlgo.cli.program import add_options, positive
 from mlgo.cli.tune import LABELS
 from mlgo.errors import ArtifactError
-from mlgo.evaluate.search import MODULE_WIDE
+from mlgo.evaluate.search import MODULE_WIDE, logarithms
 from mlgo.host.actions import Binary, Observation
+from mlgo.host.tasks.task import get_task
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 
@@ -61,9 +62,9 @@ def learn(folders: Sequence[Path], policy: Policy, counts: Sequence[int]) -> dic
             raise ArtifactError(f"{folder} and {folders[0]} are of different compilers")
         labels = list(_labels(folder, policy))
         if len(labels) >= _FEW:
-            inputs, answers, saved, own = map(np.array, zip(*labels, strict=True))
-            parts.append({"compiler": origin["compiler_sha256"], "bytes": origin["base"], "inputs": inputs,
-                          "answers": answers, "saved": saved, "own": own})  # fmt: skip
+            inputs, saved, own = map(np.array, zip(*labels, strict=True))
+            measured = {"inputs": inputs, "saved": saved, "own": own}
+            parts.append({"compiler": origin["compiler_sha256"], "bytes": origin["base"], **measured})
     if len(parts) < _FOLDS:
         raise ArtifactError(f"{len(parts)} programs with {_FEW} labels; at least {_FOLDS} are needed")
     every = np.concatenate([part["saved"] for part in parts])
@@ -97,14 +98,14 @@ def learn(folders: Sequence[Path], policy: Policy, counts: Sequence[int]) -> dic
     return found
 
 
-def _labels(folder: Path, policy: Policy) -> Iterator[tuple[np.ndarray, int, float, bool]]:
-    """Inputs, the answer before, bytes saved, and whether the policy answers so itself, of each flip."""
+def _labels(folder: Path, policy: Policy) -> Iterator[tuple[np.ndarray, float, bool]]:
+    """Inputs, bytes saved, and whether the policy answers so itself, of each flip."""
     table = read_table(folder / LABELS)
     features = [name for name in table.column_names if name not in label_schema([]).names]
     rows = np.column_stack([table[name].to_numpy() for name in features]).astype(np.float64)
     logits = np.asarray(policy.logits(Observation(rows[:, [features.index(name) for name in policy.features]])))
-    told = [number for number, name in enumerate(features) if name not in (*MODULE_WIDE, "inlining_default")]
-    inputs = np.sign(rows[:, told]) * np.log1p(np.abs(rows[:, told]))
+    left_out = (*MODULE_WIDE, *get_task(policy.task).default_features)
+    inputs = logarithms(rows[:, [number for number, name in enumerate(features) if name not in left_out]])
     flips = defaultdict[tuple[int, int], list[int]](list)
     for number, flip in enumerate(zip(table["round"].to_pylist(), table["flip"].to_pylist(), strict=True)):
         flips[flip].append(number)
@@ -112,7 +113,7 @@ def _labels(folder: Path, policy: Policy) -> Iterator[tuple[np.ndarray, int, flo
     for members in flips.values():
         answer, logit = int(answers[members[0]]), float(logits[members].mean())
         row = np.append(inputs[members].mean(0), [np.clip(logit, -20.0, 20.0), answer, len(members)])
-        yield row, answer, float(saved[members[0]]), (logit > 0) == (answer == 1)
+        yield row, float(saved[members[0]]), (logit > 0) == (answer == 1)
 
 
 def _fitted(parts: Sequence[dict[str, Any]], member: int) -> Any:

@@ -270,8 +270,8 @@ class LinkedPrograms:
 
     def choose_variants(self, advisor: Advisor) -> None:
         """Build each merged module as that of its variants which is the smallest under an advisor."""
-        if self.num_variants:
-            self.num_compiles += self.num_variants
+        if num_variants := self.num_variants:
+            self.num_compiles += num_variants
             best = self._run.in_best_variants(lambda module: advisor, SEARCH)
             self._files = {key: best.bitcode[key] for key in self._files}
 

@@ -191,7 +191,7 @@ class LearnedPromise:
     def __call__(self, header: Header, observations: np.ndarray, answers: np.ndarray) -> np.ndarray:
         """Rank questions as the first promise does, float64 [num]."""
         first = self._first(header, observations, answers)
-        numbers = np.column_stack([_logarithms(np.column_stack([observations, first])), np.ones(len(first))])
+        numbers = np.column_stack([logarithms(np.column_stack([observations, first])), np.ones(len(first))])
         self._rows = np.hstack([numbers * (answers == 0)[:, None], numbers * (answers != 0)[:, None]])
         if len(self._saved) < _ENOUGH:
             return first
@@ -507,7 +507,7 @@ class SimilarAdvisor:
 
     @staticmethod
     def _rows(header: Header, payloads: np.ndarray, features: Sequence[str]) -> np.ndarray:
-        return _logarithms(header.numbers(payloads, features).astype(np.float32))
+        return logarithms(header.numbers(payloads, features).astype(np.float32))
 
     def decide_for(self, header: Header) -> Decide:
         """Answers for many observations at once."""
@@ -528,8 +528,8 @@ class SimilarAdvisor:
         return lambda payload: decide(np.frombuffer(payload, np.uint8)[None]).tobytes()
 
 
-def _logarithms(numbers: np.ndarray) -> np.ndarray:
-    """Of one more than the absolute values, with the sign."""
+def logarithms(numbers: np.ndarray) -> np.ndarray:
+    """Logarithms of one more than the absolute values, with the sign, float64 [num, num_features]."""
     return np.sign(numbers) * np.log1p(np.abs(numbers))
 
 
