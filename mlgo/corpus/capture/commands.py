@@ -1,6 +1,7 @@
 """Steps of a build: a compiler makes objects of sources, an archiver archives, a linker programs."""
 
 import os
+import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -153,8 +154,8 @@ def _compiler(call: ToolInvocation, arguments: Sequence[str]) -> Iterator[Compil
             if output in objects.values():
                 output = target.with_name(f"{target.name}-{len(objects)}-{Path(source).stem}.o")
         objects[source] = output
-        temporary = not found.compiles_only
-        yield CompileStep(call.folder, source, language, tuple(found.options), output, temporary, program=call.program)
+        temporary, options = not found.compiles_only, (*_default_options(call), *found.options)
+        yield CompileStep(call.folder, source, language, options, output, temporary, program=call.program)
     if not found.compiles_only and found.files:
         words = [str(objects.get(word, word)) for word in found.link]
         link = _link(call.folder, words, str(target), through_compiler=True)
@@ -209,6 +210,14 @@ _PIE = re.compile(r"-f?(no-?)?(?:pie|PIE)")
 def _is_zig(call: ToolInvocation) -> bool:
     """Whether the compiler is the driver of zig."""
     return re.search(r"(?:^|[/ '])(?:zig|ziglang|mlgo)'? c(?:c|\+\+)(?!.* --compiler)", call.program) is not None
+
+
+def _default_options(call: ToolInvocation) -> Sequence[str]:
+    """Options that a driver gives clang by itself, and that decide which code a source becomes.
+
+    On x86 zig takes frame pointers for smaller. On other machines its choice depends on the level, and is clang's.
+    """
+    return ("-fno-omit-frame-pointer",) if _is_zig(call) and platform.machine() in ("x86_64", "i686") else ()
 
 
 _KINDS: Mapping[str, Literal["shared", "relocatable"]] = {

@@ -137,10 +137,10 @@ def _requirements(source: Path) -> set[str]:
 
 
 def _commands(target: str) -> dict[str, list[str]]:
-    """Compilers and archiver for a build, by all names that it may have for them."""
+    """Compilers and archiver for a build, by all names that it may have for them; they leave frame pointers out."""
     zig = str(find_linker())
     after = ["-idirafter", str(_HEADERS.parent)] if headers_beside(_HEADERS) else []
-    c, cxx = ([zig, name, "-target", target, *after] for name in ("cc", "c++"))
+    c, cxx = ([zig, name, "-target", target, "-fomit-frame-pointer", *after] for name in ("cc", "c++"))
     names = {**dict.fromkeys(("cc", "gcc", "clang"), c), **dict.fromkeys(("c++", "g++", "clang++"), cxx)}
     return names | {"ar": [zig, "ar"]}
 

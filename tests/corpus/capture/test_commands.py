@@ -1,5 +1,6 @@
 """What command lines of compilers, archivers and linkers do."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from mlgo.corpus.capture.commands import ArchiveStep, CompileStep, LinkStep, steps_of
 from mlgo.corpus.capture.invocations import ToolInvocation, tool_called
+from mlgo.corpus.capture.options import portable
 from mlgo.host.linker import relocation_of
 from mlgo.host.toolchain import find_linker, zig_environment
 from tests.corpus.capture.conftest import shell_calls, shell_steps
@@ -116,6 +118,20 @@ def test_a_program_lies_where_zig_places_it(tmp_path, cache, options):
     assert relocation_of(link.options, "pie") == types[(tmp_path / "a").read_bytes()[16]]
     *_, link = steps_of(ToolInvocation("cc", "mlgo cc --compiler clang --", tmp_path, ("a.c", "-o", "a")))
     assert link.options == ()
+
+
+@pytest.mark.parametrize("options", ["-Oz", "-O2 -fomit-frame-pointer", "-momit-leaf-frame-pointer", "-pg"])
+def test_a_source_of_zig_has_the_frame_pointers_that_zig_gives_it(front_end, tmp_path, cache, options):
+    (tmp_path / "a.c").write_text("int g(int); int f(int x) { return g(x) + 1; }")
+    line = ["cc", *options.split(), "-c", "a.c", "-emit-llvm", "-Xclang", "-disable-llvm-passes", "-o", "zig.bc"]
+    subprocess.run([find_linker(), *line], cwd=tmp_path, env=zig_environment(cache), check=True)
+    (step,) = steps_of(ToolInvocation("cc", f"{find_linker()} cc", tmp_path, (*options.split(), "-c", "a.c")))
+    front_end.compile_to_bitcode(tmp_path, "c", portable(step.options).front_end, "a.c", tmp_path / "captured.bc")
+    attributes = []
+    for name in ("zig", "captured"):
+        front_end.print_ir(tmp_path / f"{name}.bc", tmp_path / f"{name}.ll")
+        attributes.append(re.findall(r'"frame-pointer"="([^"]*)"', (tmp_path / f"{name}.ll").read_text()))
+    assert attributes[0] == attributes[1]
 
 
 @pytest.mark.parametrize("operation", ["rcs", "-crs", "qc", "cru"])
