@@ -9,6 +9,7 @@ Headers are not looked at.
 """
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -134,6 +135,11 @@ def _row(extraction: Extraction, unit: BuildUnit | BitcodeUnit) -> Row:
     return row | columns_without(as_text(reason))
 
 
+# Options of code generation that bitcode holds; it does not hold one section for each function, and the like. Zig's
+# driver takes the processor as -mcpu=, and clang for x86 does not.
+_IN_BITCODE = re.compile(r"-mcpu=|-[fm](?:no-)?omit-(?:leaf-)?frame-pointer")
+
+
 def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     """Columns of a source; `CorpusError` with kind, colon and reason where it cannot be a module."""
     front_end = extraction.front_end
@@ -157,9 +163,7 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
     attached = (profile[0], profile[1].read_bytes()) if profile else None
     bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
     columns = columns_of(front_end, bitcode)
-    # Options that bitcode does not hold: one section for each function, and the like. It holds the processor, which
-    # zig's driver takes as -mcpu= and clang for x86 does not.
-    of_code = [option for option in known if option.startswith(("-f", "-m")) and not option.startswith("-mcpu=")]
+    of_code = [option for option in known if option.startswith(("-f", "-m")) and not _IN_BITCODE.match(option)]
     generation = [option for option in of_code if option not in hiding]
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
