@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +44,15 @@ from mlgo.host.linker import (
     ships_of,
     why_unmerged,
 )
-from mlgo.host.module_file import BITCODE, MOST_BYTES, RunnableProgram, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import (
+    BITCODE,
+    MOST_BYTES,
+    Generation,
+    RunnableProgram,
+    bitcode_of,
+    generation_of,
+    module_file,
+)
 from mlgo.host.process import Child, without_folders
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
@@ -196,7 +203,7 @@ def finish_merged(
     toolchain: Toolchain,
     merged: Path,
     settings: CompileConfig,
-    with_link: Callable[[bytes], bytes],
+    made: Generation,
     link: Callable[[Path], bytes] | None = None,
 ) -> Path:
     """Choose the variant of a merged module that full link-time optimization makes no smaller; all get what links add.
@@ -205,12 +212,12 @@ def finish_merged(
     above the least of all. Its object without advice stands beside it.
 
     Args:
-        with_link: adds to bitcode what the link wants of its compile.
+        made: what the link wants of the module's compile.
         link: the linked file of an object; None where the module itself says how it is linked.
     """
     sizes = []
     for module in variants(merged):
-        module.write_bytes(with_link(read_input(module)))
+        module.write_bytes(module_file(read_input(module), made))
         result = compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
         if link is None:
             sizes.append((result.score("linked_bytes"), result.score("linked_code")))
@@ -369,21 +376,21 @@ def _merged_row(
         ships = front_end.settings.ships.over(ships_of(link, compiled, "whole"))
     except ConfigError as error:
         raise LinkError(str(error)) from None
-    options = generation_options(ships, compiled)
-    with_link = partial(with_options, options=options, profile=profile, link=link)
+    made = Generation(tuple(generation_options(ships, compiled)), profile=profile, link=link)
     try:
         _check_left(bitcode, tools)
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
-            return row | {"bitcode": with_link(row["bitcode"])}
-        chosen = finish_merged(front_end.toolchain, bitcode, front_end.settings, with_link)
+            return row | {"bitcode": module_file(row["bitcode"], made)}
+        chosen = finish_merged(front_end.toolchain, bitcode, front_end.settings, made)
         others = [bitcode_of(read_input(one)) for one in variants(bitcode) if one != chosen]
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
-    if differing := [one for one in differing_options(compiled) if one not in options]:
+    if differing := [one for one in differing_options(compiled) if one not in made.options]:
         _log.warning("%s: compiled without %s, which only some of its sources have", name, " ".join(differing))
     fit = sum(map(len, others)) < MOST_BYTES // 2
-    return row | {"bitcode": with_link(bitcode_of(read_input(chosen)), variants=others if fit else ())}
+    made = replace(made, variants=tuple(others) if fit else ())
+    return row | {"bitcode": module_file(bitcode_of(read_input(chosen)), made)}
 
 
 @dataclass(frozen=True)
@@ -423,9 +430,7 @@ def _checked(row: Row, tools: Tools, running: RunCheck) -> Row:
         except CompileError as error:
             raise CorpusError(f"{row['project']} is no program that runs: {error.kind}: {error}") from error
         own = generation_of(module)
-    return row | {
-        "bitcode": with_options(bitcode_of(row["bitcode"]), own.options, own.index, own.profile, program, own.link)
-    }
+    return row | {"bitcode": module_file(bitcode_of(row["bitcode"]), replace(own, program=program, variants=()))}
 
 
 FAT_OBJECT, FULL = ("-flto=thin", "-ffat-lto-objects"), ("-flto=full", "-ffat-lto-objects")
@@ -465,13 +470,13 @@ def _fat_objects(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> di
 def fat_module(module: Path, lto: Sequence[str] = FAT_OBJECT) -> bytes:
     """A module whose compile is the pre-link compile of ThinLTO, or of full link-time optimization (`FULL`)."""
     own = generation_of(module)
-    return with_options(bitcode_of(module.read_bytes()), [*own.options, *lto], profile=own.profile)
+    return module_file(bitcode_of(module.read_bytes()), Generation((*own.options, *lto), profile=own.profile))
 
 
 def back_end_module(imported: bytes, index: Path, source: Path) -> bytes:
     """A module whose compile is one of ThinLTO's back ends, with the options of the ``source`` before the import."""
     own = generation_of(source)
-    return with_options(imported, own.options, index.read_bytes(), own.profile)
+    return module_file(imported, Generation(own.options, index.read_bytes(), own.profile))
 
 
 def thin_link(

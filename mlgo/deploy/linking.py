@@ -14,7 +14,6 @@ import shutil
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
@@ -34,7 +33,7 @@ from mlgo.deploy.embedded import LinkInput, with_embedded
 from mlgo.errors import CompilerExit, CompileTimeout, LinkError
 from mlgo.host.command_line import by_option, by_part, for_zig
 from mlgo.host.linker import await_linker, generation_options, relocation_of, section_sizes, why_unmerged
-from mlgo.host.module_file import with_options
+from mlgo.host.module_file import Generation
 from mlgo.host.process import Child, without_folders
 from mlgo.host.session import compile_under_advice
 from mlgo.host.tasks.task import get_task
@@ -216,7 +215,7 @@ class _LinkSteps:
         take_merged(self._lld("merged", inputs, options, embedded=True), again, merged)
         placed = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
-        with_link = partial(with_options, options=generation_options(placed, [models]))
+        made = Generation(tuple(generation_options(placed, [models])))
         linked = dict[Path, Path]()
 
         def link_variant(compiled: Path) -> bytes:
@@ -226,7 +225,7 @@ class _LinkSteps:
         def total(file: Path) -> int:
             return ships.total(section_sizes(read_input(file)))
 
-        chosen = finish_merged(self._compiler, merged, settings, with_link, link_variant)
+        chosen = finish_merged(self._compiler, merged, settings, made, link_variant)
         plain = linked[chosen.with_suffix(".o")]
         if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
             both = plain, self._with_object(pre_linked(together))

@@ -19,7 +19,7 @@ from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.linker import LinkedFile, link_and_place, link_file, measure_file
-from mlgo.host.module_file import bitcode_of, generation_of, with_options, write_variants
+from mlgo.host.module_file import bitcode_of, generation_of, module_file, write_variants
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Task, get_task
 from mlgo.objects.symbols import SHIPPED, FunctionExtent
 
@@ -287,9 +287,8 @@ def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> Evaluati
         for number, (key, path) in enumerate(files.items()):
             own = generation_of(path)
             files[key] = folder / f"{number:06d}.bc"
-            brought = own.index, own.profile, own.program, own.link
-            data = with_options(bitcode_of(read_input(path)), [*own.options, *options], *brought)
-            files[key].write_bytes(data)
+            made = replace(own, options=(*own.options, *options), variants=())
+            files[key].write_bytes(module_file(bitcode_of(read_input(path)), made))
     return replace(run, bitcode=files)
 
 

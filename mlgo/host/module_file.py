@@ -15,8 +15,8 @@ have, 64 bits, and what it prints. Under the name ``link`` are fields of `Linked
 
 import json
 import struct
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlgo.base.files import open_input, parse_json, write_bytes
@@ -70,26 +70,18 @@ class Generation:
         return ({_INDEX: self.index} if self.index else {}) | dict([self.profile] if self.profile else [])
 
 
-def with_options(
-    bitcode: bytes,
-    options: Sequence[str],
-    index: bytes = b"",
-    profile: tuple[str, bytes] | None = None,
-    program: RunnableProgram | None = None,
-    link: LinkedFile | None = None,
-    variants: Sequence[bytes] = (),
-) -> bytes:
-    """Put options, and what else belongs to a module, around bitcode; without any, it stays as it is."""
-    attached = Generation((), index, profile).attached
+def module_file(bitcode: bytes, generation: Generation) -> bytes:
+    """Put all that belongs to a module around its bitcode; where nothing does, it stays as it is."""
+    attached, program, link = generation.attached, generation.program, generation.link
     if program is not None:
         attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
     if link is not None:
         attached[_LINK] = json.dumps({name: getattr(link, name) for name in _LINK_FIELDS}).encode()
-    attached |= zip(_VARIANTS, variants, strict=False)
-    if not options and not attached:
+    attached |= zip(_VARIANTS, generation.variants, strict=False)
+    if not generation.options and not attached:
         return bitcode
-    check_options(options)
-    gap = "".join(f"{option}\0" for option in options).encode(errors="surrogateescape")
+    check_options(generation.options)
+    gap = "".join(f"{option}\0" for option in generation.options).encode(errors="surrogateescape")
     if len(gap) > _MOST_OPTIONS:
         raise ConfigError(f"options of {len(gap):,} bytes; at most {_MOST_OPTIONS:,} fit a module")
     gap += b"\0" if attached else b""
@@ -153,7 +145,7 @@ def write_variants(module: Path, folder: Path) -> list[Path]:
     own, files = generation_of(module), [module]
     for number, bitcode in enumerate(own.variants):
         files.append(folder / f"{number}.bc")
-        write_bytes(files[-1], with_options(bitcode, own.options, own.index, own.profile, own.program, own.link))
+        write_bytes(files[-1], module_file(bitcode, replace(own, variants=())))
     return files
 
 

@@ -20,7 +20,7 @@ from mlgo.evaluate.shipped import (
     reference_names,
 )
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import with_options
+from mlgo.host.module_file import Generation, module_file
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import find_linker
@@ -207,7 +207,7 @@ def test_options_of_code_generation_stay_and_broken_modules_have_a_reason(
     linking, toolchain, settings, front_end, bitcode, tmp_path
 ):
     good, broken = bitcode(CONSTANT), tmp_path / "two.bc"
-    good.write_bytes(with_options(good.read_bytes(), ["-ffunction-sections"]))
+    good.write_bytes(module_file(good.read_bytes(), Generation(("-ffunction-sections",))))
     broken.write_bytes(b"BC\xc0\xdeno")
     modules = [Module("p", f"{name}.c", "c", "test", "") for name in ("one", "two")]
     files = {one.key: path for one, path in zip(modules, (good, broken), strict=True)}

@@ -5,7 +5,7 @@ import pytest
 from mlgo.errors import ObjectError, ProgramError, ProgramOutput, ProgramSize, ProgramTimeout, ToolchainError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.worker import CompileJob
-from mlgo.host.module_file import RunnableProgram, generation_of, with_options
+from mlgo.host.module_file import Generation, RunnableProgram, generation_of, module_file
 from mlgo.host.program import ProgramRunner, count_instructions, count_run, find_valgrind, link_program
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import ConstantAdvisor, get_task
@@ -35,7 +35,9 @@ def module(bitcode, tmp_path):
 
     def make(text=PROGRAM, stdout=b"done\n", most_text=100_000):
         path = tmp_path / "module.bc"
-        path.write_bytes(with_options(bitcode(text).read_bytes(), (), program=RunnableProgram(stdout, most_text)))
+        path.write_bytes(
+            module_file(bitcode(text).read_bytes(), Generation(program=RunnableProgram(stdout, most_text)))
+        )
         return path
 
     return make
@@ -48,7 +50,7 @@ def runner(valgrind, zig_cache):
 
 def test_a_module_holds_what_its_program_prints(tmp_path):
     program = RunnableProgram(b"a\0b", 1 << 40)
-    (tmp_path / "m").write_bytes(with_options(b"BC\xc0\xde", ["-fPIC"], b"index", program=program))
+    (tmp_path / "m").write_bytes(module_file(b"BC\xc0\xde", Generation(("-fPIC",), b"index", program=program)))
     found = generation_of(tmp_path / "m")
     assert (found.options, found.index, found.program) == (("-fPIC",), b"index", program)
     assert set(found.attached) == {"-fthinlto-index="}  # no option of the compiler

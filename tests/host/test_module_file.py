@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ConfigError, ObjectError
 from mlgo.host.linker import LinkedFile
-from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options, write_variants
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file, write_variants
 
 options = st.lists(
     st.from_regex(r"-(fno|m)-[a-ce-z]{1,20}|-march=[a-z0-9]+|-falign-loops=[0-9]+", fullmatch=True), max_size=6
@@ -20,7 +20,7 @@ options = st.lists(
 def test_what_is_put_around_bitcode_is_found_again(tmp_path_factory, bitcode, some, index, variants):
     folder = tmp_path_factory.mktemp("modules")
     path = folder / "module.bc"
-    path.write_bytes(with_options(bitcode, some, index, variants=variants))
+    path.write_bytes(module_file(bitcode, Generation(tuple(some), index, variants=variants)))
     assert generation_of(path) == Generation(tuple(some), index, variants=tuple(variants))
     assert bitcode_of(path.read_bytes()) == bitcode
     itself, *others = write_variants(path, folder / "others")
@@ -48,7 +48,7 @@ links = st.builds(
 @given(links, options, st.binary(max_size=40), st.booleans())
 def test_a_link_is_found_again_without_what_decides_nothing(tmp_path_factory, file, some, index, is_group):
     path = tmp_path_factory.mktemp("modules") / "module.bc"
-    path.write_bytes(with_options(b"BC", some, index, link=file.only_part(is_group=is_group)))
+    path.write_bytes(module_file(b"BC", Generation(tuple(some), index, link=file.only_part(is_group=is_group))))
     found = generation_of(path)
     assert (found.options, found.index, bitcode_of(path.read_bytes())) == (tuple(some), index, b"BC")
     assert found.link is not None
@@ -93,7 +93,7 @@ def test_links_that_are_not_well_formed(tmp_path, data):
 
 
 def test_bitcode_without_options_stays_as_it_is(tmp_path):
-    assert with_options(b"BC\xc0\xde", []) == b"BC\xc0\xde"
+    assert module_file(b"BC\xc0\xde", Generation()) == b"BC\xc0\xde"
     (tmp_path / "plain.bc").write_bytes(b"BC\xc0\xde" + bytes(100))
     assert generation_of(tmp_path / "plain.bc").options == ()
     assert generation_of(tmp_path / "missing.bc").options == ()
@@ -102,7 +102,7 @@ def test_bitcode_without_options_stays_as_it_is(tmp_path):
 @pytest.mark.parametrize("option", ["-fplugin=evil.so", "-Xclang", "@file", "-fpass-plugin=x", "-o"])
 def test_options_that_run_code_are_refused_on_both_sides(tmp_path, option):
     with pytest.raises(ConfigError, match=option):
-        with_options(b"BC", [option])
+        module_file(b"BC", Generation((option,)))
     gap = f"{option}\0".encode()
     (tmp_path / "evil.bc").write_bytes(struct.pack("<5I", 0x0B17C0DE, 0, 20 + len(gap), 2, 0) + gap + b"BC")
     with pytest.raises(ConfigError, match=option):
@@ -110,7 +110,7 @@ def test_options_that_run_code_are_refused_on_both_sides(tmp_path, option):
 
 
 ODD = "a bitcode wrapper whose bitcode begins at"
-WHOLE = with_options(b"BC", [], bytes(range(1, 33)))
+WHOLE = module_file(b"BC", Generation(index=bytes(range(1, 33))))
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_wrappers_that_make_no_sense(tmp_path, data, message):
 
 def test_too_many_options():
     with pytest.raises(ConfigError, match="at most 65,536 fit a module"):
-        with_options(b"", ["-fno-common"] * 10_000)
+        module_file(b"", Generation(tuple(["-fno-common"] * 10_000)))

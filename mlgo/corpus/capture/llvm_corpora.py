@@ -26,7 +26,7 @@ from mlgo.corpus.capture.databases import read_json_as
 from mlgo.corpus.capture.objects import driver_plan, front_end_words
 from mlgo.corpus.capture.options import options_in_command
 from mlgo.errors import ArtifactError, ConfigError, CorpusError, ToolchainError
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
 from mlgo.host.toolchain import Toolchain
 
 DESCRIPTION = "corpus_description.json"
@@ -109,7 +109,7 @@ def export_corpus(
         names.append(free_name(beneath(name) or "module", taken))
         relative(f"{names[-1]}.thinlto.bc", "module")
         path, generation = folder / names[-1], generation_of(module)
-        bitcode = with_options(bitcode_of(module.read_bytes()), generation.options)
+        bitcode = module_file(bitcode_of(module.read_bytes()), Generation(generation.options))
         write_bytes(path.with_name(f"{path.name}.bc"), bitcode)
         write_bytes(path.with_name(f"{path.name}.cmd"), command(generation.options))
         if generation.index:

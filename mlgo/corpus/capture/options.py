@@ -7,7 +7,7 @@ for ``-O1`` to ``-O3``, and ``optnone`` for ``-O0``. The rest of the level is th
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from mlgo.corpus.build import ir_of
 from mlgo.errors import CompilerExit, ConfigError
 from mlgo.host.command_line import OPTIONS, PASSED_ON_OPTIONS, PROFILES, RUNS_CODE, SOURCE_LANGUAGES, Option, by_option
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import bitcode_of, generation_of, module_file
 
 _REFUSED, _QUOTED = re.compile(r"(?:[\w./+-]+: )?error: "), re.compile(r"['\"]([^'\"]+)['\"]")
 TOLERANT = tuple(f"-Wno-error={warning}" for warning in OPTIONS["tolerated"])
@@ -196,5 +196,4 @@ def module_at_level(front_end: FrontEnd, module: Path, level: str, output: Path)
         plain = folder / "module.bc"
         plain.write_bytes(bitcode_of(module.read_bytes()))
         mark_anew(front_end, ir_of(front_end, plain), level, plain)
-        own = generation.options, generation.index, generation.profile
-        write_bytes(output, with_options(plain.read_bytes(), *own, link=generation.link))
+        write_bytes(output, module_file(plain.read_bytes(), replace(generation, program=None, variants=())))

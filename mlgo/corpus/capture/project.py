@@ -50,7 +50,7 @@ from mlgo.corpus.capture.options import (
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import ArtifactError, CompileError, CompilerExit, ConfigError, CorpusError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
 
 _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 """Flag of modules that clang has made for an optimization in the link."""
@@ -161,13 +161,13 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
 
     known, _ = without_unknown([*options.front_end, *TOLERANT, *hiding], attempt)
     attached = (profile[0], profile[1].read_bytes()) if profile else None
-    bitcode.write_bytes(with_options(bitcode.read_bytes(), (), profile=attached))
+    bitcode.write_bytes(module_file(bitcode.read_bytes(), Generation(profile=attached)))
     columns = columns_of(front_end, bitcode)
     of_code = [option for option in known if option.startswith(("-f", "-m")) and not _IN_BITCODE.match(option)]
-    generation = [option for option in of_code if option not in hiding]
+    generation = tuple(option for option in of_code if option not in hiding)
     if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
         attached = None
-    stored = with_options(bitcode_of(columns["bitcode"]), generation, profile=attached)
+    stored = module_file(bitcode_of(columns["bitcode"]), Generation(generation, profile=attached))
     dropped = [*options.dropped, *(option for option in options.front_end if option not in known)]
     return columns | {"bitcode": stored, MISSED: missed(dropped)}
 
@@ -201,7 +201,7 @@ def _taken(unit: BitcodeUnit, extraction: Extraction, bitcode: Path) -> Row:
         mark_anew(front_end, ir, wanted, bitcode)
         ir, edited = ir_of(front_end, bitcode), level
     columns = columns_of(front_end, bitcode, ir)
-    columns["bitcode"] = with_options(columns["bitcode"], options, index)
+    columns["bitcode"] = module_file(columns["bitcode"], Generation(tuple(options), index))
     return {**columns, "language": language, EDITED: edited}
 
 

@@ -13,7 +13,7 @@ from mlgo.corpus.capture import bitcode
 from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.project import EDITED, Extraction, extract
 from mlgo.errors import ConfigError, CorpusError
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
 from tests.corpus.capture.conftest import write_llvm_corpus, write_model
 
 TEXT = "int helper(int); int main(int n, char **v) { return helper(n) - 1; }\n"
@@ -51,14 +51,15 @@ def reasons(found):
 def test_a_folder_of_bitcode(clang, rows, tmp_path):
     data = module(clang, tmp_path / "bitcode", "a b.bc")
     (tmp_path / "bitcode/sub").mkdir()
-    (tmp_path / "bitcode/sub/a.bc").write_bytes(with_options(data, ["-ffunction-sections"]))
+    (tmp_path / "bitcode/sub/a.bc").write_bytes(module_file(data, Generation(("-ffunction-sections",))))
     (tmp_path / "bitcode/README").write_text("text")
     (tmp_path / "bitcode/a.thinlto.bc").write_bytes(data)
     found = rows(tmp_path / "bitcode", ["-fPIC"])
     assert reasons(found) == {"a b.bc": "", "sub/a.bc": "", "a.thinlto.bc": "index: of ThinLTO, which holds no code"}
-    assert found["a b.bc"]["bitcode"] == with_options(data, ["-fPIC"])
+    assert found["a b.bc"]["bitcode"] == module_file(data, Generation(("-fPIC",)))
     assert found["a b.bc"]["language"] == "c"
-    assert found["sub/a.bc"]["bitcode"] == with_options(data, ["-ffunction-sections"])  # what it brings along stays
+    brought = Generation(("-ffunction-sections",))  # stays
+    assert found["sub/a.bc"]["bitcode"] == module_file(data, brought)
     assert bitcode_of(found["a b.bc"]["bitcode"]) == data
 
 
@@ -122,7 +123,7 @@ def test_objects_and_archives(clang, rows, tmp_path):
     assert "is a thin archive" in named.pop("thin.a")
     assert named.pop("lto.o").startswith("optimized: made with -flto, so its first optimization is done")
     assert named == {"a.o": "", "x.a(a.o)": "", "x.a(a.o)#2": ""}
-    expected = with_options(data, ["-ffunction-sections", "-fPIC"])
+    expected = module_file(data, Generation(("-ffunction-sections", "-fPIC")))
     assert found["a.o"]["bitcode"] == found["x.a(a.o)#2"]["bitcode"] == expected
 
 
@@ -150,17 +151,17 @@ def test_a_corpus_with_commands_and_perhaps_indexes(clang, rows, tmp_path):
     write_llvm_corpus(tmp_path / "corpus", [good, *bad])
     for path in (tmp_path / "corpus", tmp_path / "corpus/corpus_description.json"):
         found = rows(path)
-        assert found.pop("sub/good.o")["bitcode"] == with_options(data, ["-fdata-sections", "-fno-pic"])
+        assert found.pop("sub/good.o")["bitcode"] == module_file(data, Generation(("-fdata-sections", "-fno-pic")))
         expected = [f"options: compiled with {word}, which another compiler cannot repeat" for word in refused]
         assert list(reasons(found).values()) == expected
     write_llvm_corpus(tmp_path / "thin", [("a", data, ("-cc1", "-fdata-sections"), b"index")])
-    assert rows(tmp_path / "thin")["a"]["bitcode"] == with_options(data, ["-fdata-sections"], b"index")
+    assert rows(tmp_path / "thin")["a"]["bitcode"] == module_file(data, Generation(("-fdata-sections",), b"index"))
 
 
 def test_a_corpus_with_one_command_for_all(clang, rows, tmp_path):
     data = module(clang, tmp_path / "bitcode")
     write_llvm_corpus(tmp_path / "corpus", [("a", data, None, None)], ("-c", "-O2", "-fPIC", "-fno-exceptions"))
-    assert rows(tmp_path / "corpus")["a"]["bitcode"] == with_options(data, ["-fPIC"])
+    assert rows(tmp_path / "corpus")["a"]["bitcode"] == module_file(data, Generation(("-fPIC",)))
     with pytest.raises(ConfigError, match="--options are for bitcode without commands"):
         rows(tmp_path / "corpus", ["-fPIC"])
     write_llvm_corpus(tmp_path / "corpus", [("a", data, None, None)], ("-c", "-fpass-plugin=./evil.so"))

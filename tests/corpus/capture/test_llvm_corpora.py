@@ -14,7 +14,7 @@ from mlgo.corpus.capture.llvm_corpora import export_corpus, read_llvm_corpus, sp
 from mlgo.corpus.capture.project import Extraction, extract
 from mlgo.corpus.store import unpack_project
 from mlgo.errors import CorpusError
-from mlgo.host.module_file import with_options
+from mlgo.host.module_file import Generation, module_file
 from mlgo.host.session import compile_plain
 from tests.corpus.capture.conftest import write_llvm_corpus
 
@@ -84,7 +84,7 @@ def export(toolchain, settings):
 def files(bitcode, tmp_path):
     plain = bitcode(TEXT)
     options = tmp_path / "options.bc"
-    options.write_bytes(with_options(plain.read_bytes(), ["-ffunction-sections", "-fno-pic"]))
+    options.write_bytes(module_file(plain.read_bytes(), Generation(("-ffunction-sections", "-fno-pic"))))
     return {"plain.c": plain, "sub/options.c": options}
 
 
@@ -116,7 +116,7 @@ def test_its_commands_make_the_objects_that_are_made_here(export, files, toolcha
 
 
 def test_modules_of_thinlto_have_their_indexes_beside_them_and_what_is_refused_says_why(export, files, tmp_path):
-    (tmp_path / "indexed.bc").write_bytes(with_options(files["plain.c"].read_bytes(), ["-fPIC"], b"index"))
+    (tmp_path / "indexed.bc").write_bytes(module_file(files["plain.c"].read_bytes(), Generation(("-fPIC",), b"index")))
     indexed = ("a", tmp_path / "indexed.bc")
     export(tmp_path / "corpus", [indexed])
     assert read_llvm_corpus(tmp_path / "corpus")[0].index.read() == b"index"

@@ -8,7 +8,7 @@ from mlgo.corpus.capture.importers import import_build
 from mlgo.corpus.capture.options import profile_of
 from mlgo.corpus.capture.project import Extraction, extract
 from mlgo.errors import ConfigError, ObjectError
-from mlgo.host.module_file import Generation, bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
 from mlgo.host.session import compile_plain
 from mlgo.objects.elf import read_sections, section_name
 
@@ -52,7 +52,7 @@ def test_a_profile_stays_with_its_module(row, tmp_path, toolchain, settings):
         return {section_name(data, read_sections(data), number) for number in range(len(read_sections(data)))}
 
     assert b".text.hot.warm" in sections()
-    module.write_bytes(with_options(bitcode_of(captured["bitcode"]), generation_of(module).options))
+    module.write_bytes(module_file(bitcode_of(captured["bitcode"]), Generation(generation_of(module).options)))
     assert b".text.warm" in sections()
 
 
@@ -69,7 +69,7 @@ def test_which_profile_counts(tmp_path):
 
 def test_nothing_else_can_be_attached(tmp_path):
     path = tmp_path / "m.bc"
-    whole = with_options(b"BC", ["-fPIC"], profile=("-fprofile-use=", b"12345678"))
+    whole = module_file(b"BC", Generation(("-fPIC",), profile=("-fprofile-use=", b"12345678")))
     path.write_bytes(whole)
     assert generation_of(path) == Generation(("-fPIC",), b"", ("-fprofile-use=", b"12345678"))
     path.write_bytes(whole.replace(b"-fprofile-use=", b"-fplugin-evil="))

@@ -13,7 +13,7 @@ from mlgo.corpus.link_time import whole_programs
 from mlgo.errors import LinkError
 from mlgo.evaluate.worker import tree_key
 from mlgo.host.linker import MERGED, LinkedFile, link_file, section_sizes
-from mlgo.host.module_file import bitcode_of, generation_of, with_options
+from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
 from mlgo.host.session import compile_plain, compile_under_advice
 from mlgo.host.tasks.task import ConstantAdvisor, RandomAdvisor
 from mlgo.objects.symbols import NO_FUNCTION, REFERENCES, linked_bytes_by_function
@@ -74,7 +74,7 @@ def test_a_link_that_fails_is_a_failed_compile(merged, toolchain, settings):
     paths, files = merged(PROGRAM)
     path = paths["bin/prog"]
     entry = replace(files["bin/prog"], options=("--gc-sections",), entry="nobody_has_this")
-    path.write_bytes(with_options(bitcode_of(path.read_bytes()), (), link=entry.only_part()))
+    path.write_bytes(module_file(bitcode_of(path.read_bytes()), Generation(link=entry.only_part())))
     with pytest.raises(LinkError, match="nothing is left"):
         compile_plain(toolchain, path, settings)
 
@@ -100,7 +100,7 @@ def test_functions_change_as_the_file_does(name, front_end, tools, toolchain, ta
         front_end.compile_to_bitcode(folder, language, FLAGS[language], source.name, tmp_path / "source.bc")
         row = {"project": "p", "module": source.name, "language": language, "licence": ""}
         rows.append(row | columns_of(front_end, tmp_path / "source.bc"))
-        rows[-1]["bitcode"] = with_options(rows[-1]["bitcode"], ["-ffunction-sections", "-fPIC"])
+        rows[-1]["bitcode"] = module_file(rows[-1]["bitcode"], Generation(("-ffunction-sections", "-fPIC")))
     kind = "program" if name in PROGRAMS else "shared"
     whole = program_row(name, kind, [("object", [row["module"] for row in rows])])
     module, compiled = tmp_path / "merged.bc", tmp_path / "merged.o"

@@ -12,7 +12,7 @@ from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.host.linker import LinkedFile, link_file, section_sizes
-from mlgo.host.module_file import generation_of, with_options
+from mlgo.host.module_file import Generation, generation_of, module_file
 from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.objects.elf import function_code, global_symbols
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, program_row
@@ -60,7 +60,7 @@ def test_a_copy_in_two_groups_is_code_in_one(made, tools, compiled):
 
 def test_the_link_says_how_code_is_compiled_and_options_that_all_sources_share_stay(rows, tools, tmp_path, caplog):
     for row, options in zip(rows, (["-fno-common", "-fPIC"], ["-fno-common", "-fPIC", "-mcx16"], [], []), strict=True):
-        row["bitcode"] = with_options(row["bitcode"], options)
+        row["bitcode"] = module_file(row["bitcode"], Generation(tuple(options)))
     merged, (program,) = whole_programs(rows, [PROGRAM], tools)
     (tmp_path / "merged.bc").write_bytes(merged[1]["bitcode"])
     assert (merged[1]["module"], program["options"]) == ("bin/prog", ["-pie"])
@@ -100,7 +100,7 @@ def test_a_record_overrules_the_build(rows, tools, compiled, tmp_path, record, o
     ],
 )
 def test_what_cannot_be_merged_is_a_row_with_a_reason(rows, tools, changes, options, reason):
-    rows[0]["bitcode"] = with_options(rows[0]["bitcode"], options)
+    rows[0]["bitcode"] = module_file(rows[0]["bitcode"], Generation(tuple(options)))
     merged, (program,) = whole_programs(rows, [PROGRAM | changes], tools)
     assert {row["module"]: row["skip_reason"] for row in merged}["bin/prog"].startswith(reason)
     assert program["parts"] == []
