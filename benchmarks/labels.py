@@ -34,6 +34,7 @@ _FOLDS, _MEMBERS = 6, 8
 _CAUTIONS = (0.0, 1.0, 2.0)
 _MOST_BYTES = 60.0
 _LOGIT = -3  # column of the policy's logit, which knows of the whole module
+_SAME = {"compiler_sha256": "compilers", "compile": "ways to compile or to ship", "base_sha256": "policies"}
 _FEW = 20
 """Labels below which a program is left out."""
 
@@ -53,18 +54,18 @@ def learn(folders: Sequence[Path], policy: Policy, counts: Sequence[int]) -> dic
     """What is said of programs that were left out."""
     from scipy.stats import spearmanr
 
-    sealed, parts = load_sealed(), list[dict[str, Any]]()
+    sealed, parts, first = load_sealed(), list[dict[str, Any]](), read_provenance(folders[0] / LABELS)
     for folder in folders:
         origin = read_provenance(folder / LABELS)
         if sealed.holds(origin["project"]):
             raise ArtifactError(f"{folder} is of a sealed program, from which nothing is learned")
-        if parts and origin["compiler_sha256"] != parts[0]["compiler"]:
-            raise ArtifactError(f"{folder} and {folders[0]} are of different compilers")
+        for name, what in _SAME.items():
+            if origin[name] != first[name]:
+                raise ArtifactError(f"{folder} and {folders[0]} are of different {what}")
         labels = list(_labels(folder, policy))
         if len(labels) >= _FEW:
             inputs, saved, own = map(np.array, zip(*labels, strict=True))
-            measured = {"inputs": inputs, "saved": saved, "own": own}
-            parts.append({"compiler": origin["compiler_sha256"], "bytes": origin["base"], **measured})
+            parts.append({"bytes": origin["base"], "inputs": inputs, "saved": saved, "own": own})
     if len(parts) < _FOLDS:
         raise ArtifactError(f"{len(parts)} programs with {_FEW} labels; at least {_FOLDS} are needed")
     every = np.concatenate([part["saved"] for part in parts])

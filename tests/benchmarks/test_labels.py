@@ -39,8 +39,9 @@ def tuned(tmp_path):
     return folders
 
 
-def origin(project, compiler="c"):
-    return {"project": project, "compiler_sha256": compiler, "base": 10_000}
+def origin(project, **others):
+    compiled = {"compiler_sha256": "c", "compile": {"ships": "whole"}, "base_sha256": "p"}
+    return {"project": project, "base": 10_000, **compiled, **others}
 
 
 def test_what_holds_in_some_programs_is_found_in_others(tuned):
@@ -60,7 +61,12 @@ def test_labels_that_are_not_learned_from(tuned):
         learn(tuned[:5], NEVER, [])
     table = label_table("p", 0, Labels(HEADER, np.zeros((0, 8), np.uint8), np.zeros(0, np.int64), None, []))
     sealed = load_sealed().names[0]
-    for project, compiler, reason in ((sealed, "c", "of a sealed program"), ("p5", "d", "of different compilers")):
-        write_table(tuned[5] / LABELS, table, table.schema, origin(project, compiler))
+    for wrong, reason in (
+        ({"project": sealed}, "of a sealed program"),
+        ({"compiler_sha256": "d"}, "of different compilers"),
+        ({"compile": {"ships": "objects"}}, "of different ways to compile or to ship"),
+        ({"base_sha256": "q"}, "of different policies"),
+    ):
+        write_table(tuned[5] / LABELS, table, table.schema, origin("p5") | wrong)
         with pytest.raises(ArtifactError, match=reason):
             learn(tuned, NEVER, [])
