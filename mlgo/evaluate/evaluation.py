@@ -59,8 +59,7 @@ def evaluate_policy(
     def advisor_of(module: Module) -> Advisor | None:
         return policy if in_every_language else advisor_in(policy, module.language)
 
-    best = run.in_best_variants(advisor_of, contender)
-    outcomes = best.compile(contender, advisor_of, [one.module for one in scored])
+    outcomes = run.compile(contender, advisor_of, [one.module for one in scored])
     check_failures([one.module.key for one in scored], outcomes, max_failed_share, "evaluate.max_failed_share")
     pairs = list(zip(scored, outcomes, strict=True))
     return Evaluation(
@@ -72,7 +71,7 @@ def evaluate_policy(
 
 def compile_both(run: EvaluationRun, policy: StoredPolicy, name: PolicyName) -> list[Row]:
     """Compile a project under the heuristic and under a policy; rows of ``artifacts.RESULTS``."""
-    pairs = list(zip(run.modules, run.in_best_variants().compile(), strict=True))
+    pairs = list(zip(run.modules, run.compile(), strict=True))
     compiled = [ScoredModule(module, outcome.result.scores, 0) for module, outcome in pairs if outcome.result]
     rows = iter(evaluate_policy(run, policy, name, compiled, 1.0).results)
 

@@ -272,8 +272,8 @@ class LinkedPrograms:
         """Build each merged module as that of its variants which is the smallest under an advisor."""
         if num_variants := self.num_variants:
             self.num_compiles += num_variants
-            best = self._run.in_best_variants(lambda module: advisor, SEARCH)
-            self._files = {key: best.bitcode[key] for key in self._files}
+            compiled = self._run.compile_variants(self._modules, lambda module: advisor, SEARCH, {})
+            self._files = {one.key: file for one, (file, _) in zip(self._modules, compiled, strict=True)}
 
     @property
     def found(self) -> tuple[ProgramBuild, ProgramBuild]:

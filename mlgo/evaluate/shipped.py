@@ -86,28 +86,37 @@ class EvaluationRun:
         Args:
             modules: of which outcomes are wanted, by default all.
         """
-        wanted, objects = self.modules if modules is None else modules, self.objects(contender)
-        jobs = [
-            CompileJob(one.key, self.bitcode[one.key], advisor_of(one), object_path=objects.get(one.key))
-            for one in [*wanted, *other_modules(self.modules, self.programs)]
-        ]
-        return self.host.compile_all(jobs, contender)[: len(wanted)]
+        wanted = self.modules if modules is None else modules
+        every = [*wanted, *other_modules(self.modules, self.programs)]
+        compiled = self.compile_variants(every, advisor_of, contender, self.objects(contender))
+        return [outcome for _, outcome in compiled[: len(wanted)]]
 
-    def in_best_variants(self, advisor_of: AdvisorOf = lambda module: None, label: str = HEURISTIC) -> "EvaluationRun":
-        """The same with each merged module as that of its variants whose linked file is the smallest under an advisor.
+    def compile_variants(
+        self, modules: Sequence[Module], advisor_of: AdvisorOf, label: str, objects: Mapping[str, Path]
+    ) -> list[tuple[Path, CompileOutcome]]:
+        """Compile each module, a merged one as that of its variants whose linked file is the smallest.
 
         A link with `mlgo ld` compiles all variants, too.
+
+        Returns:
+            Files and outcomes. An object is at its place in ``objects``, by module key.
         """
         folder = self.folder / "variants" / label
-        every = [(one, write_variants(self.bitcode[one.key], folder / one.sha256)) for one in self.every_module]
-        several = [(one, files) for one, files in every if len(files) > 1]
-        jobs = [CompileJob(one.key, file, advisor_of(one)) for one, files in several for file in files]
-        outcomes = iter(self.host.compile_all(jobs, f"{label}, variants") if jobs else ())
-        chosen = dict(self.bitcode)
-        for one, files in several:
-            sizes = np.array([next(outcomes).score("linked_bytes") for _ in files])
-            chosen[one.key] = files[int(np.argmin(np.nan_to_num(sizes, nan=np.inf)))]
-        return replace(self, bitcode=chosen)
+        every = [(one, write_variants(self.bitcode[one.key], folder / one.sha256)) for one in modules]
+        jobs = [
+            CompileJob(one.key, file, advisor_of(one), object_path=_of_variant(number, objects.get(one.key)))
+            for one, files in every
+            for number, file in enumerate(files)
+        ]
+        outcomes, found = iter(self.host.compile_all(jobs, label)), list[tuple[Path, CompileOutcome]]()
+        for one, files in every:
+            some = [next(outcomes) for _ in files]
+            sizes = [outcome.score("linked_bytes") for outcome in some] if len(some) > 1 else [0.0]
+            best = int(np.argmin(np.nan_to_num(sizes, nan=np.inf)))
+            if best and (smallest := _of_variant(best, objects.get(one.key))):
+                smallest.replace(objects[one.key])
+            found.append((files[best], some[best]))
+        return found
 
     def link(self, contender: str) -> list[Row]:
         """Link and measure what was compiled under a contender; rows of ``artifacts.SHIPPED_SIZES``."""
@@ -144,6 +153,10 @@ def other_modules(modules: Sequence[Module], programs: Sequence[Program]) -> lis
     """What programs need besides some modules: duplicates of others, and what was left out of the evaluation."""
     known = {module.key for module in modules}
     return [module for module in modules_of(programs) if module.key not in known]
+
+
+def _of_variant(number: int, path: Path | None) -> Path | None:
+    return path.with_suffix(f".{number}.o") if number and path else path
 
 
 def object_paths(modules: Sequence[Module], folder: Path) -> dict[str, Path]:

@@ -16,7 +16,7 @@ from mlgo.host.toolchain import find_linker
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 MAKEFILE = """\
-CFLAGS = -Os -ffunction-sections
+CFLAGS = -Os -ffunction-sections -fomit-frame-pointer
 all: prog lib.so
 %.o: %.c
 \t$(CC) $(CFLAGS) -c $< -o $@
