@@ -215,7 +215,7 @@ def _is_zig(call: ToolInvocation) -> bool:
 def _default_options(call: ToolInvocation) -> Sequence[str]:
     """Options that a driver gives clang by itself, and that decide which code a source becomes.
 
-    On x86 zig takes frame pointers for smaller. On other machines its choice depends on the level, and is clang's.
+    On x86 zig keeps frame pointers at every level. On other machines that depends on the level, and is not followed.
     """
     return ("-fno-omit-frame-pointer",) if _is_zig(call) and platform.machine() in ("x86_64", "i686") else ()
 
