@@ -203,7 +203,7 @@ def finish_merged(
     toolchain: Toolchain,
     merged: Path,
     settings: CompileConfig,
-    made: Generation,
+    generation: Generation,
     link: Callable[[Path], bytes] | None = None,
 ) -> Path:
     """Choose the variant of a merged module that full link-time optimization makes no smaller; all get what links add.
@@ -212,12 +212,12 @@ def finish_merged(
     above the least of all. Its object without advice stands beside it.
 
     Args:
-        made: what the link wants of the module's compile.
+        generation: what the link wants of the module's compile.
         link: the linked file of an object; None where the module itself says how it is linked.
     """
     sizes = []
     for module in variants(merged):
-        module.write_bytes(module_file(read_input(module), made))
+        module.write_bytes(module_file(read_input(module), generation))
         result = compile_plain(toolchain, module, settings, object_path=module.with_suffix(".o"))
         if link is None:
             sizes.append((result.score("linked_bytes"), result.score("linked_code")))
@@ -376,21 +376,21 @@ def _merged_row(
         ships = front_end.settings.ships.over(ships_of(link, compiled, "whole"))
     except ConfigError as error:
         raise LinkError(str(error)) from None
-    made = Generation(tuple(generation_options(ships, compiled)), profile=profile, link=link)
+    generation = Generation(tuple(generation_options(ships, compiled)), profile=profile, link=link)
     try:
         _check_left(bitcode, tools)
         row |= columns_of(front_end, bitcode)
         if front_end.task is not None and front_end.task.in_code_generation:  # which is optimized already
-            return row | {"bitcode": module_file(row["bitcode"], made)}
-        chosen = finish_merged(front_end.toolchain, bitcode, front_end.settings, made)
+            return row | {"bitcode": module_file(row["bitcode"], generation)}
+        chosen = finish_merged(front_end.toolchain, bitcode, front_end.settings, generation)
         others = [bitcode_of(read_input(one)) for one in variants(bitcode) if one != chosen]
     except CompileError as error:
         return row | columns_without(f"{error.kind}: {error}")
-    if differing := [one for one in differing_options(compiled) if one not in made.options]:
+    if differing := [one for one in differing_options(compiled) if one not in generation.options]:
         _log.warning("%s: compiled without %s, which only some of its sources have", name, " ".join(differing))
     fit = sum(map(len, others)) < MOST_BYTES // 2
-    made = replace(made, variants=tuple(others) if fit else ())
-    return row | {"bitcode": module_file(bitcode_of(read_input(chosen)), made)}
+    generation = replace(generation, variants=tuple(others) if fit else ())
+    return row | {"bitcode": module_file(bitcode_of(read_input(chosen)), generation)}
 
 
 @dataclass(frozen=True)

@@ -215,7 +215,7 @@ class _LinkSteps:
         take_merged(self._lld("merged", inputs, options, embedded=True), again, merged)
         placed = ships.model_copy(update={"relocation": relocation_of(self._before + self._after)})
         models = [word for word in self._options if word.startswith("-mcmodel=")]
-        made = Generation(tuple(generation_options(placed, [models])))
+        generation = Generation(tuple(generation_options(placed, [models])))
         linked = dict[Path, Path]()
 
         def link_variant(compiled: Path) -> bytes:
@@ -225,7 +225,7 @@ class _LinkSteps:
         def total(file: Path) -> int:
             return ships.total(section_sizes(read_input(file)))
 
-        chosen = finish_merged(self._compiler, merged, settings, made, link_variant)
+        chosen = finish_merged(self._compiler, merged, settings, generation, link_variant)
         plain = linked[chosen.with_suffix(".o")]
         if guard or policy is None:  # full link-time optimization has other passes, and now and then a smaller file
             both = plain, self._with_object(pre_linked(together))

@@ -300,8 +300,8 @@ def in_record(run: EvaluationRun, front_end: FrontEnd, folder: Path) -> Evaluati
         for number, (key, path) in enumerate(files.items()):
             own = generation_of(path)
             files[key] = folder / f"{number:06d}.bc"
-            made = replace(own, options=(*own.options, *options), variants=())
-            files[key].write_bytes(module_file(bitcode_of(read_input(path)), made))
+            generation = replace(own, options=(*own.options, *options), variants=())
+            files[key].write_bytes(module_file(bitcode_of(read_input(path)), generation))
     return replace(run, bitcode=files)
 
 
