@@ -27,7 +27,7 @@ from mlgo.corpus.assemble import SPLITS
 from mlgo.corpus.link_time import Tools
 from mlgo.corpus.seen import TRAINED_NAME, Kinds, SeenBodies, kinds_by_name, project_bodies, seen_table
 from mlgo.corpus.store import Program
-from mlgo.deploy.drivers import policy_folder
+from mlgo.deploy.drivers import note_of_form, policy_folder
 from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
@@ -291,6 +291,8 @@ class EvaluationTools:
         compiling = compiling.model_copy(
             update={"ships": ships.over(compiling.ships), "optimization": ships.level or compiling.optimization}
         )
+        if note := note_of_form(policy, compiling.ships.form):
+            print(f"note: {note}", file=sys.stderr)
         toolchain = find_toolchain(args.toolchain or values.value("toolchain"), values.value("target"))
         linking = Linking(find_linker(), compiling.compile_timeout_s, args.workers, ships)
         front_end = FrontEnd(toolchain, compiling, shared_folder() / "zig-cache", task)

@@ -27,6 +27,7 @@ from mlgo.base.artifacts import column_type
 from mlgo.base.config import CompileConfig, changed_settings, default_compile
 from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
+from mlgo.base.ships import Form
 from mlgo.deploy import installed
 from mlgo.deploy.export.cpp import CPP_FLAGS, cpp_sources, text_templates, write_sources
 from mlgo.deploy.export.form import asked_features, run_tool
@@ -37,7 +38,7 @@ from mlgo.host.session import probe_channel
 from mlgo.host.tasks.task import get_task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.policy.policy import Policy
-from mlgo.policy.stored import languages_by_default, load_policy
+from mlgo.policy.stored import StoredPolicy, languages_by_default, load_policy
 
 CACHE = "MLGO_CACHE"
 """Environment variable that names the folder in which drivers are kept."""
@@ -179,10 +180,16 @@ def options_header() -> str:
     return template.render(words, for_zig=command_line.ZIG_WORDS)
 
 
-def trained_settings(policy: Policy) -> CompileConfig:
+def trained_settings(policy: StoredPolicy) -> CompileConfig:
     """Compile settings of a policy's training, as far as they change what is compiled; ConfigError if they are none."""
     trained = policy.origin.get("compile", {})
     return changed_settings(default_compile(), trained, "provenance of the policy")
+
+
+def note_of_form(policy: StoredPolicy, form: Form | None) -> str | None:
+    """What to say where a policy compiles modules of another form than those of its training; else None."""
+    trained = trained_settings(policy).ships.form if "compile" in policy.origin else form
+    return None if trained == form else f"the policy was trained for {trained}; for {form} it may gain less, or lose"
 
 
 def _hash_of(path: Path) -> int:

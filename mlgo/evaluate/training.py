@@ -1,6 +1,7 @@
 """What trainings on compile results share: modules, trees, provenance, validation."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,7 @@ def candidate_rewards(
     bitcode: Mapping[str, Path],
     objective: str,
     quarantine: Quarantine | None = None,
+    asked: np.ndarray | None = None,
 ) -> np.ndarray:
     """Compile modules under candidates and compare with the heuristic.
 
@@ -90,24 +92,28 @@ def candidate_rewards(
         policy: gives features and architecture; its weights are replaced by the candidates'.
         candidates: float32 [num_candidates, num_params].
         quarantine: counts failures, in the order of candidates and modules.
+        asked: bool [num_candidates, num_modules], what to compile; None is all.
 
     Returns:
-        Relative rewards, float64 [num_candidates, num_modules], NaN where a compile failed.
+        Relative rewards, float64 [num_candidates, num_modules], NaN where a compile failed or none was asked for.
     """
     scores = np.full((len(candidates), len(modules)), np.nan)
+    wanted = np.ones(scores.shape, bool) if asked is None else asked
+    positions = np.flatnonzero(wanted).tolist()
     reasons: dict[int, str] = {}
     costs_only = get_measure(objective).is_by_function
     jobs = (  # made as they are taken: a large generation is not in memory as such
         CompileJob(one.module.key, bitcode[one.module.key], candidate, sha256=one.module.sha256, costs_only=costs_only)
-        for candidate in map(policy.with_weights, candidates)
-        for one in modules
+        for candidate, row in zip(map(policy.with_weights, candidates), wanted, strict=True)
+        for one in compress(modules, row)
     )
-    for position, outcome in host.compile_each(jobs):
+    for number, outcome in host.compile_each(jobs):
+        position = positions[number]
         scores.flat[position] = outcome.score(objective)
         if outcome.result is None:
             reasons[position] = outcome.reason
     if quarantine is not None:
-        for position in range(scores.size):  # not as they ended
+        for position in positions:  # not as they ended
             quarantine.note(modules[position % len(modules)].module.key, reasons.get(position, ""))
     baseline = np.array([one.score(objective) for one in modules])
     return get_measure(objective).reward(scores, baseline)

@@ -1,6 +1,6 @@
 """Trainings on units of whose candidates some are chosen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from mlgo.base.artifacts import provenance
 from mlgo.base.config import CseConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
+from mlgo.errors import ConfigError
 from mlgo.host.actions import ActionSpace
 from mlgo.jit.baseline import EligibleUnit, eligible_units, names_of, observer_for, stored_labels
 from mlgo.jit.compiler import SuperPmiSpec
@@ -119,7 +120,14 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         units = [unit for unit in self.train if unit.name not in self.quarantine]
         return sample(units, most, self.seed, "cse", self.order.learner.name, number)
 
-    def _rewards(self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool) -> np.ndarray:
+    def answers(self) -> Callable[[np.ndarray], np.ndarray]:
+        raise ConfigError("es.flip_share: choices are known only when a unit compiles; set it to 0")
+
+    def _rewards(
+        self, candidates: np.ndarray, instances: Sequence[EligibleUnit], counted: bool, asked: np.ndarray | None = None
+    ) -> np.ndarray:
+        if asked is not None:
+            raise ConfigError("es.modules_per_pair: all candidates compile the same units; set it to 0")
         found = self.pool.map(partial(greedy, policy=self.policy, weights=candidates), names_of(instances))
         outcomes = [found.get(unit.name, []) for unit in instances]
         if counted:

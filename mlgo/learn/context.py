@@ -3,7 +3,7 @@
 import inspect
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -167,7 +167,17 @@ class TrainContext(ABC, Generic[Instance]):
         """Open what compiles; it is closed with the stack."""
 
     @abstractmethod
-    def _rewards(self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool) -> np.ndarray:
+    def answers(self) -> Callable[[np.ndarray], np.ndarray]:
+        """How weights, float32 [num_params], answer some questions of the training instances, always the same: [num].
+
+        Raises:
+            ConfigError: their answers cannot be told without a compile, or are no choices.
+        """
+
+    @abstractmethod
+    def _rewards(
+        self, candidates: np.ndarray, instances: Sequence[Instance], counted: bool, asked: np.ndarray | None = None
+    ) -> np.ndarray:
         """See `evaluate`; failures are counted or not."""
 
     @contextmanager
@@ -225,14 +235,21 @@ class TrainContext(ABC, Generic[Instance]):
             stack.enter_context(self.quarantine.explaining())
             yield state
 
-    def evaluate(self, candidates: np.ndarray, instances: Sequence[Instance]) -> np.ndarray:
+    def evaluate(
+        self, candidates: np.ndarray, instances: Sequence[Instance], asked: np.ndarray | None = None
+    ) -> np.ndarray:
         """Rewards of candidates, float32 [num_candidates, num_params].
 
+        Args:
+            asked: bool [num_candidates, num_instances], which instances a candidate compiles; None is all.
+
         Returns:
-            float64 [num_candidates, num_instances], shares of the heuristic's score; NaN where a compile failed.
+            float64 [num_candidates, num_instances], shares of the heuristic's score; NaN where a compile failed, masked
+            where none was asked for.
         """
         with self.saver.writing_allowed():  # most of this is waiting for compilers
-            return self._rewards(candidates, instances, True)
+            rewards = self._rewards(candidates, instances, True, asked)
+        return rewards if asked is None else np.ma.masked_array(rewards, ~asked)
 
     def validate(self, weights: np.ndarray) -> np.ndarray:
         """Rewards of policies on the validation instances.

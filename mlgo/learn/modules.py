@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mlgo.base.artifacts import FAILURES, VOCABULARY, provenance, provenance_in, read_table, write_rows
 from mlgo.base.config import CompileConfig, ReplayConfig
 from mlgo.base.files import file_sha256
 from mlgo.base.seeding import generator, sample
 from mlgo.corpus.store import load_modules, unpack_bitcode
+from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileHost, training
 from mlgo.evaluate.baseline import ScoredModule, baselines, episode_reader
 from mlgo.evaluate.episodes import Episode
@@ -26,7 +28,7 @@ from mlgo.learn.base import SampledCompile, Trained, Trajectory
 from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.context import TrainContext, TrainOrder
 from mlgo.learn.cost import CompileCounts
-from mlgo.learn.dataset import check_trace, clone_data
+from mlgo.learn.dataset import bounded_rows, check_trace, clone_data, recorded
 from mlgo.objects.measures import get_measure
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
@@ -35,6 +37,8 @@ from mlgo.policy.stored import save_policy
 from mlgo.policy.vocabulary import normalisation
 from mlgo.pool.records import known_compiles
 from mlgo.pool.tree_store import ReplayStore
+
+_MOST_ANSWERS = 5000
 
 
 class ModuleContext(TrainContext[ScoredModule]):
@@ -193,10 +197,22 @@ class ModuleContext(TrainContext[ScoredModule]):
             self._drawn = (most, number), sample(modules, most, self.seed, *names, turns=projects)
         return self._drawn[1]
 
-    def _rewards(self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool) -> np.ndarray:
+    def answers(self) -> Callable[[np.ndarray], np.ndarray]:
+        policy, actions = self.start, self.actions
+        if np.issubdtype(actions.dtype, np.floating):
+            raise ConfigError("es.flip_share: priorities are no choices of which a share could change; set it to 0")
+        projects = pa.array(sorted({one.module.project for one in self.train}), pa.string())
+        trace = self.trace.filter(pc.is_in(self.trace["project"], projects))
+        rows, _ = bounded_rows(trace, _MOST_ANSWERS, self.seed, _MOST_ANSWERS)
+        seen = recorded(trace.take(pa.array(rows)), actions, policy.normalisation.features)
+        return lambda weights: actions.greedy(np, policy.with_weights(weights).logits(seen))
+
+    def _rewards(
+        self, candidates: np.ndarray, instances: Sequence[ScoredModule], counted: bool, asked: np.ndarray | None = None
+    ) -> np.ndarray:
         quarantine = self.quarantine if counted else None
         return training.candidate_rewards(
-            self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine
+            self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine, asked
         )
 
     def sampled(

@@ -80,6 +80,8 @@ def test_learners_of_the_scoreboard_and_all_train_sets_get_the_same_number_of_co
         ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
         ("es.gradient", "lars", r"es\.gradient: .*'monte_carlo' or 'ridge'"),
         ("es.top_directions", -1, r"es\.top_directions: .*greater than or equal to 0"),
+        ("es.flip_share", 1.0, r"es\.flip_share: .*less than 1"),
+        ("es.modules_per_pair", -1, r"es\.modules_per_pair: .*greater than or equal to 0"),
         ("es.save_every", -1, r"es\.save_every: .*greater than or equal to 0"),
         ("es.trust_region.radios", 1.0, r"unknown key 'es\.trust_region\.radios'; known here: .*radius"),
         ("es.trust_region.radius", 99.0, r"es\.trust_region: .*radius must lie between min_radius and max_radius"),

@@ -297,6 +297,16 @@ def test_several_ways_to_ship_are_one_table(captured, policies, mlgo, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", ["objects", "whole"])
+def test_another_form_than_that_of_the_training_is_named(captured, mlgo, tmp_path, form):
+    subject = ["--policy", RELEASED / "marginal-s0", "--project", captured, "--output", tmp_path]
+    run = mlgo("evaluate", *subject, "--ships", form, "--no-references")
+    assert run.returncode == 0, run.stderr
+    note = "note: the policy was trained for objects; for whole it may gain less, or lose"
+    assert (note in run.stderr) == (form == "whole")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scripts", [["prog"], ["prog", "lib.so"]])
 def test_a_program_that_cannot_be_merged_has_a_reason_and_the_others_are_measured(
     captured, policies, mlgo, tmp_path, scripts

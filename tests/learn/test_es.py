@@ -8,7 +8,7 @@ import pytest
 from mlgo.base.config import load_config
 from mlgo.errors import TrainingError
 from mlgo.learn.es.gradient import Coordinates
-from mlgo.learn.es.loop import STATES, EsState, evolve
+from mlgo.learn.es.loop import STATES, EsState, evolve, shared_out
 from tests.conftest import REPOSITORY
 from tests.learn.toys import stopped
 
@@ -129,6 +129,27 @@ METHODS = [
 
 def method_config(method, **changes):
     return configured(**method, trust_region=CONFIG.trust_region.model_copy(update={"ridge_penalty": 0.01}), **changes)
+
+
+def apart(candidates, generation):
+    """Three modules, of which each pair compiles one."""
+    rewards = distance(candidates)[:, None] + [-0.1, 0.0, 0.1]
+    asked = shared_out(len(candidates) // 2, 3, 1, np.random.default_rng(generation))
+    return np.ma.masked_array(rewards, ~asked)
+
+
+@pytest.mark.parametrize("ranks", ["candidates", "modules"])
+def test_pairs_climb_on_modules_of_their_own(ranks):
+    state = run(apart, config=configured(generations=60, ranks=ranks))
+    assert state.best_reward > (-0.1 if ranks == "modules" else -0.5)
+    assert state.history[1]["evaluations"] == 1 + 2 * CONFIG.pairs  # and the validation of the start
+
+
+def test_noise_and_steps_are_steered():
+    once = configured(generations=1)
+    double = evolve(COORDINATES, evaluate, distance, once, 0, steer=lambda mean, noise: 2.0)
+    assert double.mean == pytest.approx(2.0 * run(config=once).mean)
+    assert double.history[1]["noise"] == pytest.approx(0.2)
 
 
 def name_of(method):

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from mlgo.base.config import load_config
 from mlgo.learn.es.gradient import (
     AdamState,
+    Coordinates,
     Directions,
+    FlipControl,
     TrustRegionState,
     adam_step,
     centred_ranks,
@@ -22,7 +24,7 @@ from mlgo.learn.es.gradient import (
     ridge,
     trust_region_step,
 )
-from mlgo.learn.es.loop import mean_improvement, mean_over_common, reward_figures
+from mlgo.learn.es.loop import mean_improvement, mean_over_common, ranks_by_module, reward_figures, shared_out
 from tests.conftest import REPOSITORY
 
 Antithetic, Forward = (partial(Directions, antithetic=both) for both in (True, False))
@@ -328,3 +330,42 @@ def test_figures_without_regressions_and_without_anything():
     nothing = reward_figures(np.full((2, 2), NAN), np.full(2, NAN))
     assert nothing.keys() == found.keys()
     assert set(nothing.values()) == {None}
+
+
+def test_the_mean_is_over_what_each_candidate_compiled():
+    rewards = np.ma.masked_array(
+        [[1.0, 9.0, 2.0], [9.0, 3.0, 4.0], [np.nan, 9.0, 5.0], [9.0, np.nan, np.nan]],
+        [[0, 1, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]],
+    )
+    # Half of the two compiles of the first module failed, and of the second, so these count for nobody.
+    assert mean_over_common(rewards) == pytest.approx([2.0, 4.0, 5.0, np.nan], nan_ok=True)
+
+
+def test_ranks_by_module_make_modules_alike():
+    rewards = np.ma.masked_array(
+        [[0.5, 0.001], [-0.5, 7.0], [np.nan, 0.0], [0.0, 0.003]], [[0, 0], [0, 1], [0, 0], [0, 0]]
+    )
+    ranks = ranks_by_module(rewards)
+    assert np.ma.getdata(ranks)[:, 0] == pytest.approx([0.5, -0.5, np.nan, 0.0], nan_ok=True)
+    assert ranks[[0, 2, 3], 1].tolist() == [0.0, -0.5, 0.5]
+    assert np.ma.getmaskarray(ranks).tolist() == np.ma.getmaskarray(rewards).tolist()
+
+
+@given(st.integers(1, 9), st.integers(2, 9), st.data())
+def test_pairs_share_the_modules_evenly(pairs, modules, data):
+    per_pair = data.draw(st.integers(1, modules - 1))
+    shared = shared_out(pairs, modules, per_pair, np.random.default_rng(0))
+    assert shared.shape == (2 * pairs, modules)
+    assert np.array_equal(shared[:pairs], shared[pairs:])  # both candidates of a pair compile the same
+    assert set(shared.sum(axis=1).tolist()) == {per_pair}
+    assert np.ptp(shared[:pairs].sum(axis=0)) <= 1
+
+
+def test_noise_is_scaled_to_the_share_of_answers_it_changes():
+    # Weights [w] answer x > w. Noise s changes the answers to x in (0, s], its opposite none: 3 of 18 up to 0.4.
+    asked = np.arange(0.1, 1.0, 0.1)
+    control = FlipControl(lambda weights: asked > weights[0], 0.2)
+    coordinates = Coordinates(np.zeros(1, np.float32), np.arange(1), np.ones(1))
+    factor = control.factor(coordinates, np.zeros(1), np.ones((1, 1)))
+    assert factor == 2.0**-1.5  # 0.35; the next one is 0.42
+    assert control.factor(coordinates, np.zeros(1), np.full((1, 1), 0.25)) == 4 * factor

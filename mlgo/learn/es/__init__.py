@@ -3,17 +3,19 @@
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mlgo.base.registry import Kind, Learner
+from mlgo.base.seeding import generator
 from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.es.config import ESConfig
-from mlgo.learn.es.gradient import Coordinates
-from mlgo.learn.es.loop import STATES, EsState, evolve, mean_over_common
+from mlgo.learn.es.gradient import Coordinates, FlipControl
+from mlgo.learn.es.loop import STATES, EsState, Steer, evolve, mean_over_common, shared_out
 
 
 class EvolutionStrategies(Learner):
@@ -37,16 +39,26 @@ class EvolutionStrategies(Learner):
             config.perturbation_unit,
             config.perturbation_epsilon,
         )
+        steer: Steer = lambda mean, noise: 1.0  # noqa: E731
+        if config.flip_share:
+            flips = FlipControl(context.answers(), config.flip_share)
+            rng = generator(context.seed, "es", "units")
+            coordinates = flips.equalised(coordinates, start.architecture.layer_slices(), rng)
+            steer = partial(flips.factor, coordinates)
         with context.training(config.generations, "generation", STATES) as state:
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
-                return context.evaluate(candidates, context.draw(config.modules, generation))
+                instances, most = context.draw(config.modules, generation), config.modules_per_pair
+                if not 0 < most < len(instances):
+                    return context.evaluate(candidates, instances)
+                rng = generator(context.seed, "es", "modules of pairs", generation)
+                return context.evaluate(candidates, instances, shared_out(config.pairs, len(instances), most, rng))
 
             def after_generation(state: EsState, rewards: np.ndarray) -> None:
                 context.saver.flush()
                 _save(context, coordinates, state)
                 context.progress.add_histogram("candidate_rewards", mean_over_common(rewards), state.done)
-                context.progress.add_histogram("module_rewards", rewards, state.done)
+                context.progress.add_histogram("module_rewards", np.ma.compressed(rewards), state.done)
                 last = state.history[-1]
                 if last["skipped"]:
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
@@ -58,7 +70,9 @@ class EvolutionStrategies(Learner):
                 _save(context, coordinates, state)  # with those that a kill may have left out
             elif config.save_every and _snapshots(context).exists():
                 shutil.rmtree(_snapshots(context))
-            state = evolve(coordinates, evaluate, context.validate, config, context.seed, state, after_generation)
+            state = evolve(
+                coordinates, evaluate, context.validate, config, context.seed, state, after_generation, steer
+            )
         best = start.with_weights(coordinates.weights(state.best))
         return Trained(best, state.history, {"validation_reward": state.best_reward})
 

@@ -50,11 +50,18 @@ class ESConfig(Section):
     pairs: Positive
     """Directions per generation: twice as many candidates if antithetic, one more if forward."""
     modules: Positive
-    """Training modules each candidate compiles in a generation; all candidates get the same ones."""
+    """Training modules that are drawn for a generation."""
+    modules_per_pair: Annotated[int, Field(ge=0)]
+    """How many of them an antithetic pair compiles, not the same ones for each; 0: all compile all."""
+    ranks: Literal["candidates", "modules"]
+    """What is ranked: mean rewards of candidates, or the rewards on each module, so that none outweighs others."""
     max_questions: Positive
     """Modules with more questions under the heuristic are left out, of training and of validation."""
     perturbation: PositiveFloat
     """Standard deviation of the noise, in units of ``perturbation_unit``."""
+    flip_share: Annotated[float, Field(ge=0.0, lt=1.0)]
+    """In each generation noise and steps are scaled so that candidates answer this share of the trace's questions
+    otherwise than the mean; layers have equal parts in it. 0 leaves them as they are configured."""
     perturbation_unit: Literal["layer_rms", "weight"]
     """Unit of perturbations and steps: each layer's root mean square weight, or each weight's own size."""
     perturbation_epsilon: PositiveFloat
@@ -83,3 +90,9 @@ class ESConfig(Section):
     """Validation modules used for that, at most."""
     save_every: Annotated[int, Field(ge=0)]
     """Generations between two policies in data/work/policies, where the best so far are kept too; 0 keeps none."""
+
+    @model_validator(mode="after")
+    def _check_pairs(self) -> "ESConfig":
+        if self.modules_per_pair and (self.estimator, self.update) != ("antithetic", "adam"):
+            raise ValueError("modules_per_pair needs estimator: antithetic and update: adam, which compare pairs")
+        return self

@@ -1,7 +1,8 @@
 """Search space and directions of a generation; from their rewards to a gradient or a linear model, and to a step."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -39,6 +40,42 @@ class Coordinates:
         weights = np.broadcast_to(self.start, (*points.shape[:-1], self.start.size)).copy()
         weights[..., self.varied] += (self.unit * points).astype(np.float32)
         return weights
+
+
+_FINEST, _COARSEST, _STEPS = -40, 40, 4
+
+
+@dataclass(frozen=True)
+class FlipControl:
+    """Measures noise by the share of known questions to which weights with it give another answer."""
+
+    answers: Callable[[np.ndarray], np.ndarray]  # of weights, float32 [num_params], to the questions
+    share: float  # that is wanted
+    probes: int = 8  # noise that is measured
+
+    def factor(self, coordinates: Coordinates, mean: np.ndarray, noise: np.ndarray) -> float:
+        """By what to multiply noise, float64 [num, num_varied], so that it changes no more than the share of answers.
+
+        It is the greatest power of the fourth root of 2 that does, so that rounding hardly ever shows in it.
+        """
+        expected = self.answers(coordinates.weights(mean))
+        probes = np.concatenate([noise[: self.probes], -noise[: self.probes]])
+
+        def is_too_much(power: int) -> bool:
+            candidates = coordinates.weights(mean + 2.0 ** (power / _STEPS) * probes)
+            return bool(np.mean([self.answers(one) != expected for one in candidates]) > self.share)
+
+        return float(2.0 ** ((bisect_left(range(_FINEST, _COARSEST), True, key=is_too_much) + _FINEST - 1) / _STEPS))
+
+    def equalised(self, coordinates: Coordinates, layers: Sequence[slice], rng: np.random.Generator) -> Coordinates:
+        """The same coordinates in units by which each of the layers alone changes the share of answers."""
+        unit, at_start = coordinates.unit.copy(), np.zeros_like(coordinates.unit)
+        for layer in layers:
+            within = (layer.start <= coordinates.varied) & (coordinates.varied < layer.stop)
+            if within.any():
+                noise = rng.standard_normal((self.probes, len(unit))) * within
+                unit[within] *= self.factor(coordinates, at_start, noise)
+        return replace(coordinates, unit=unit)
 
 
 @dataclass(frozen=True)

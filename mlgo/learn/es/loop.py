@@ -18,15 +18,32 @@ _OF_MODULES = ("win_share", "regression_share", "mean_regression", "worst_regres
 
 
 def mean_over_common(rewards: np.ndarray) -> np.ndarray:
-    """Mean reward of each candidate over the same modules for all: float64 [num_candidates].
+    """Mean reward of each candidate over the modules that it compiled: float64 [num_candidates].
 
     A module on which at least half of the candidates fail says more about itself than about them; it counts for none.
-    A candidate that fails on another is left without a mean (NaN); so are all when no module is left.
+    A candidate that fails on another is left without a mean (NaN); so is one without a module that counts.
     """
-    common = np.isnan(rewards).mean(axis=0) < 0.5
-    if not common.any():
-        return np.full(len(rewards), np.nan)
-    return rewards[:, common].mean(axis=1)
+    values, asked = np.ma.getdata(rewards), ~np.ma.getmaskarray(rewards)
+    counted = asked & ((asked & np.isnan(values)).sum(axis=0) < 0.5 * asked.sum(axis=0))
+    num = counted.sum(axis=1)
+    return np.where(num > 0, np.where(counted, values, 0.0).sum(axis=1) / np.maximum(num, 1), np.nan)
+
+
+def ranks_by_module(rewards: np.ndarray) -> np.ndarray:
+    """Each reward as its rank among those of its module, see `gradient.centred_ranks`: modules weigh alike."""
+    ranks = rewards.copy()
+    for column in range(ranks.shape[1]):
+        known = np.isfinite(np.ma.filled(rewards[:, column], np.nan))
+        ranks[known, column] = gradient.centred_ranks(np.ma.getdata(rewards)[known, column])
+    return ranks
+
+
+def shared_out(num_pairs: int, num_modules: int, per_pair: int, rng: np.random.Generator) -> np.ndarray:
+    """Give each antithetic pair some modules of its own, in turn: bool [2 * num_pairs, num_modules]."""
+    taken = rng.permutation(num_modules)[np.arange(num_pairs * per_pair).reshape(num_pairs, per_pair) % num_modules]
+    shared = np.zeros((num_pairs, num_modules), bool)
+    np.put_along_axis(shared, taken, True, axis=1)
+    return np.tile(shared, (2, 1))
 
 
 def mean_improvement(rewards: np.ndarray) -> float:
@@ -42,7 +59,8 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
     candidates. ``win_share`` and ``regression_share`` are the shares of module rewards above and below 0;
     ``mean_regression`` and ``worst_regression`` are of those below 0, and 0 when there are none.
     """
-    means, rewards = means[np.isfinite(means)], rewards[np.isfinite(rewards)]
+    means, rewards = means[np.isfinite(means)], np.ma.compressed(rewards)
+    rewards = rewards[np.isfinite(rewards)]
     figures: dict[str, float | None] = dict.fromkeys((*_OF_CANDIDATES, *_OF_MODULES))
     if means.size:
         values = [means.mean(), means.max(), means.min(), *np.percentile(means, _PERCENTILES)]
@@ -57,7 +75,11 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
-failed; the modules are the same whenever the generation is. A trust region asks twice in a generation."""
+failed, masked where none was asked for; the modules are the same whenever the generation is. A trust region asks twice
+in a generation."""
+
+Steer = Callable[[np.ndarray, np.ndarray], float]
+"""``(mean float64 [num_varied], noise [pairs, num_varied]) -> factor`` of noise and step."""
 
 _MAX_SKIPPED_IN_A_ROW = 3
 
@@ -88,6 +110,7 @@ def evolve(
     seed: int,
     state: EsState | None = None,
     after_generation: Callable[[EsState, np.ndarray], None] = lambda state, rewards: None,
+    steer: Steer = lambda mean, noise: 1.0,
 ) -> EsState:
     """Run generations until the configured number is reached.
 
@@ -98,6 +121,7 @@ def evolve(
         state: where to go on, from a run with the same configuration; None starts anew.
         after_generation: called with each new state and the rewards of its candidates, float64 [num, num_modules], for
             checkpoints and logs.
+        steer: how much larger than configured noise and steps of a generation are.
 
     Raises:
         NothingCompiled: several generations in a row had too few candidates that compile.
@@ -106,7 +130,7 @@ def evolve(
 
     def generation(state: EsState) -> EsState:
         nonlocal rewards
-        state, rewards = _next_generation(state, coordinates, evaluate, config, seed)
+        state, rewards = _next_generation(state, coordinates, evaluate, config, seed, steer)
         return state
 
     def validated(state: EsState) -> EsState:
@@ -126,25 +150,29 @@ def evolve(
 
 
 def _next_generation(
-    state: EsState, coordinates: gradient.Coordinates, evaluate: Evaluate, config: ESConfig, seed: int
+    state: EsState, coordinates: gradient.Coordinates, evaluate: Evaluate, config: ESConfig, seed: int, steer: Steer
 ) -> tuple[EsState, np.ndarray]:
     evaluations = state.history[-1]["evaluations"]
 
     def rewards_at(offsets: np.ndarray) -> np.ndarray:
         nonlocal evaluations
         rewards = evaluate(coordinates.weights(state.mean + offsets), state.done)
-        evaluations += rewards.size
+        evaluations += int(np.ma.count(rewards))
         return rewards
 
     rng = generator(seed, "es", "noise", state.done)
     noise = config.perturbation * rng.standard_normal((config.pairs, state.mean.size))
-    directions = gradient.Directions(noise, config.estimator == "antithetic")
+    factor = steer(state.mean, noise)
+    scales = {"perturbation": factor * config.perturbation, "step_size": factor * config.step_size}
+    config = config.model_copy(update=scales)
+    directions = gradient.Directions(factor * noise, config.estimator == "antithetic")
     rewards = rewards_at(directions.offsets)
-    means = mean_over_common(rewards)
+    means = mean_over_common(rewards if config.ranks == "candidates" else ranks_by_module(rewards))
     usable = directions.usable(means)
     record = {
         "generation": state.done + 1,
-        **reward_figures(rewards, means),
+        **reward_figures(rewards, mean_over_common(rewards)),
+        "noise": config.perturbation,
         "failed_candidates": int((~np.isfinite(means)).sum()),
         "successful_pairs": int(usable.sum()),
         "skipped": bool(usable.mean() < max(config.min_success_share, 1e-9)),
