@@ -230,6 +230,7 @@ def test_equal_rewards_move_nothing():
     state = evolve(COORDINATES, lambda candidates, generation: np.zeros((len(candidates), 1)), distance, CONFIG, 0)
     assert state.mean.tolist() == [0.0] * 5
     assert not any(record["skipped"] for record in state.history)
+    assert {record["differing_pairs"] for record in state.history[1:]} == {0}
 
 
 def test_candidates_are_what_was_announced():

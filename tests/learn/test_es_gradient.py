@@ -342,9 +342,8 @@ def test_the_mean_is_over_what_each_candidate_compiled():
 
 
 def test_ranks_by_module_make_modules_alike():
-    rewards = np.ma.masked_array(
-        [[0.5, 0.001], [-0.5, 7.0], [np.nan, 0.0], [0.0, 0.003]], [[0, 0], [0, 1], [0, 0], [0, 0]]
-    )
+    values = [[0.5, 0.001, 9.0], [-0.5, 7.0, 9.0], [np.nan, 0.0, 9.0], [0.0, 0.003, 9.0]]
+    rewards = np.ma.masked_array(values, [[0, 0, 1], [0, 1, 1], [0, 0, 1], [0, 0, 1]])  # nobody compiles the third
     ranks = ranks_by_module(rewards)
     assert np.ma.getdata(ranks)[:, 0] == pytest.approx([0.5, -0.5, np.nan, 0.0], nan_ok=True)
     assert ranks[[0, 2, 3], 1].tolist() == [0.0, -0.5, 0.5]

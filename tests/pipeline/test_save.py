@@ -56,3 +56,24 @@ def test_skipped_generations_say_so_and_three_of_them_end_the_run(finished):
         assert said in run.stderr
     assert "error: 3 generations in a row had too few candidates that compile" in run.stderr
     assert "generation 4" not in run.stderr
+
+
+def test_equal_rewards_are_named(finished):
+    changes = {"es": {"perturbation": 1e-9, "generations": 1}}
+    run = finished.run(*finished.training("es", "equal", **changes))
+    assert run.returncode == 0, run.stderr
+    assert "generation 1 has equal rewards, and no gradient: raise es.flip_share or es.perturbation" in run.stderr
+
+
+def test_pairs_with_modules_of_their_own_change_a_share_of_the_answers(finished):
+    changes = {"es": {"perturbation": 1.0, "flip_share": 0.1, "modules_per_pair": 1, "ranks": "modules"}}
+    run = finished.run(*finished.training("es", "apart", **changes))
+    assert run.returncode == 0, run.stderr
+    history = list(csv.DictReader((finished.root / "data/apart/es-s0/history.csv").open()))
+    # Two pairs of two candidates compile one of two modules each; a validation has 12, as in the trainings above.
+    asked = [int(record["evaluations"]) for record in history]
+    assert asked[1] - asked[0] - (asked[0] if history[1]["validation_reward"] else 0) == 4
+    again = finished.run(*finished.training("es", "apart-again", **changes, replay={"enabled": False}))
+    assert again.returncode == 0, again.stderr
+    weights = [(finished.root / f"data/{one}/es-s0/weights.npy").read_bytes() for one in ("apart", "apart-again")]
+    assert weights[0] == weights[1]

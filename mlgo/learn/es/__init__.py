@@ -64,6 +64,9 @@ class EvolutionStrategies(Learner):
                     usable = f"{last['successful_pairs']} of {config.pairs} directions are usable"
                     share = f"es.min_success_share asks for {config.min_success_share:.0%}"
                     context.progress.say(f"generation {state.done} is skipped: {usable}, {share}")
+                elif not last["differing_pairs"]:
+                    advice = "raise es.flip_share or es.perturbation"
+                    context.progress.say(f"generation {state.done} has equal rewards, and no gradient: {advice}")
                 context.after(state)
 
             if state is not None:

@@ -34,7 +34,8 @@ def ranks_by_module(rewards: np.ndarray) -> np.ndarray:
     ranks = rewards.copy()
     for column in range(ranks.shape[1]):
         known = np.isfinite(np.ma.filled(rewards[:, column], np.nan))
-        ranks[known, column] = gradient.centred_ranks(np.ma.getdata(rewards)[known, column])
+        if known.any():
+            ranks[known, column] = gradient.centred_ranks(np.ma.getdata(rewards)[known, column])
     return ranks
 
 
@@ -175,6 +176,7 @@ def _next_generation(
         "noise": config.perturbation,
         "failed_candidates": int((~np.isfinite(means)).sum()),
         "successful_pairs": int(usable.sum()),
+        "differing_pairs": int((directions.rises(means)[usable] != 0.0).sum()),
         "skipped": bool(usable.mean() < max(config.min_success_share, 1e-9)),
     }
     if not record["skipped"]:
