@@ -44,15 +44,17 @@ def training_modules(
     validation_modules: int,
     seed: int,
     languages: Collection[str] | None = None,
+    min_questions: int = 1,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
     """Modules to train and to validate on, the latter sampled by seed and algorithm.
 
-    Modules with more than ``max_questions`` under the heuristic are left out.
+    Modules with fewer than ``min_questions`` or more than ``max_questions`` under the heuristic are left out.
     """
     kind = f"{'/'.join(languages)} " if languages else ""
     train, validation = (
-        with_questions(load_scored_modules(corpus, baseline, split, languages), max_questions, kind + split, algorithm)
+        with_questions(scored, max_questions, kind + split, algorithm, min_questions)
         for split in ("train", "validation")
+        for scored in [load_scored_modules(corpus, baseline, split, languages)]
     )
     return train, sample(validation, validation_modules, seed, algorithm, "validation")
 

@@ -73,8 +73,8 @@ class ModuleContext(TrainContext[ScoredModule]):
     @cached_property
     def _modules(self) -> tuple[list[ScoredModule], list[ScoredModule]]:
         config, learner, languages = self.config, self.order.learner.name, self.order.languages or None
-        limits = config.max_questions, config.validation_modules
-        return training.training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages)
+        limits, least = (config.max_questions, config.validation_modules), getattr(config, "min_questions", 1)
+        return training.training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages, least)
 
     @cached_property
     def train(self) -> list[ScoredModule]:

@@ -311,8 +311,11 @@ def test_shares_of_failures():
 def test_modules_by_their_questions():
     modules = [ScoredModule(BROKEN, scores(1, 1, 1), n) for n in (0, 1, 10, 11)]
     assert [one.num_questions for one in with_questions(modules, 10, "training")] == [1, 10]
+    assert [one.num_questions for one in with_questions(modules, 11, "training", min_questions=10)] == [10, 11]
     with pytest.raises(TrainingError, match="no training module asks between 1 and 10 questions"):
         with_questions(modules[:1], 10, "training")
+    with pytest.raises(TrainingError, match=r"between 12 and 20 questions; raise es\.max_questions or lower es\.min_q"):
+        with_questions(modules, 20, "training", "es", 12)
 
 
 def test_rewards_of_episodes_by_hand():

@@ -55,6 +55,9 @@ class ESConfig(Section):
     """How many of them an antithetic pair compiles, not the same ones for each; 0: all compile all."""
     ranks: Literal["candidates", "modules"]
     """What is ranked: mean rewards of candidates, or the rewards on each module, so that none outweighs others."""
+    min_questions: Positive
+    """Modules with fewer questions under the heuristic are left out, of training and of validation: there, most
+    candidates give the same answers."""
     max_questions: Positive
     """Modules with more questions under the heuristic are left out, of training and of validation."""
     perturbation: PositiveFloat
