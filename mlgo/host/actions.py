@@ -241,15 +241,11 @@ class Binary(ActionSpace):
     def first_layer(
         self, header: Header, scaling: Scaling, matrix: np.ndarray, bias: np.ndarray
     ) -> Callable[[bytes], np.ndarray]:
-        columns, blocks, frombuffer = self._columns(header, scaling.features), header.blocks(), np.frombuffer
-        dtype, is_mixed, float32 = blocks[0][0], len(blocks) > 1, np.float32
+        columns, blocks = self._columns(header, scaling.features), header.blocks()
 
         def outputs(payload: bytes) -> np.ndarray:
-            if is_mixed:
-                parts = [frombuffer(payload, *block) for block in blocks]
-                numbers = np.concatenate(parts, dtype=float32, casting="unsafe")
-            else:
-                numbers = frombuffer(payload, dtype)
+            parts = [np.frombuffer(payload, *block) for block in blocks]
+            numbers = np.concatenate(parts, dtype=np.float32, casting="unsafe")
             found: np.ndarray = scaling(numbers[columns]) @ matrix
             found += bias
             return found

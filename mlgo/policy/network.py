@@ -12,6 +12,8 @@ import numpy as np
 from mlgo.errors import PolicyError
 from mlgo.host.actions import ActionSpace, Scaling
 from mlgo.host.log import Header
+from mlgo.policy.exact import exact_network
+from mlgo.policy.native import native_logit
 
 Layers = list[tuple[Any, Any]]
 """Matrix [inputs, outputs] and bias [outputs] of each layer; [groups, inputs, outputs] of a group if it has several."""
@@ -110,7 +112,9 @@ class Perceptron:
         return logits(self._magnitudes, np.abs(inputs))
 
     def quick(self, actions: ActionSpace, header: Header, scaling: Scaling) -> Callable[[bytes], Any] | None:
-        """By the action space's own way through the first layer; None if it has none."""
+        """In C for a compiler that sends integers alone; else by the action space's own way, None if it has none."""
+        if (exact := exact_network(actions, header, scaling, self.layers)) is not None:
+            return native_logit(exact) or exact.logit
         first, *rest = self.layers
         if (first_layer := actions.first_layer(header, scaling, *first)) is None:
             return None

@@ -1,0 +1,60 @@
+// The logit of one observation with the operations of exact.py in the same order, so to the same bit.
+
+#include <math.h>
+#include <stdint.h>
+
+// NaN where float64 is too coarse to tell how a logarithm, whose last bits differ between libraries, is rounded.
+static float scaled(int64_t number, float unit, float centre, float scale, float clip) {
+  const float value = (float)((double)number / unit);
+  const double size = log1p(fabs((double)value)), doubt = size * 0x1p-48;
+  const float found = (copysignf((float)size, value) - centre) / scale;
+  if ((float)(size - doubt) != (float)(size + doubt))
+    return NAN;
+  return found > clip ? clip : found < -clip ? -clip : found;
+}
+
+// Four rows at a time need fewer loads and stores of sums; rows of 0, half of all rectified units, are left out.
+static void add_product(const float *input, const float *matrix, int inputs, int outputs, float *restrict sums) {
+  int row[4], num = 0;
+  for (int i = 0; i < inputs; ++i) {
+    row[num] = i;
+    num += input[i] != 0.0f;
+    if (num == 4) {
+      const float a = input[row[0]], b = input[row[1]], c = input[row[2]], d = input[row[3]];
+      const float *A = matrix + row[0] * outputs, *B = matrix + row[1] * outputs;
+      const float *C = matrix + row[2] * outputs, *D = matrix + row[3] * outputs;
+      for (int k = 0; k < outputs; ++k)
+        sums[k] = (((sums[k] + a * A[k]) + b * B[k]) + c * C[k]) + d * D[k];
+      num = 0;
+    }
+  }
+  for (int n = 0; n < num; ++n)
+    for (int k = 0; k < outputs; ++k)
+      sums[k] += input[row[n]] * matrix[row[n] * outputs + k];
+}
+
+// NaN says that exact.py has to be asked.
+//   payload: the numbers of the observation
+//   sizes: features, layers, most units of a layer; place of each feature; groups, inputs and outputs of each layer
+//   numbers: limit of inputs; units, centres, scales; of each layer the matrices of its groups and the bias
+float mlgo_logit(const int64_t *payload, const int32_t *sizes, const float *numbers) {
+  const int num = sizes[0], widest = sizes[2];
+  const int32_t *column = sizes + 3, *shape = column + num, *end = shape + 3 * sizes[1];
+  const float *unit = numbers + 1, *centre = unit + num, *scale = centre + num, *weights = scale + num;
+  float units[2][widest], *from = units[0], *to = units[1], *swapped;
+  for (int i = 0; i < num; ++i)
+    if (isnan(from[i] = scaled(payload[column[i]], unit[i], centre[i], scale[i], *numbers)))
+      return NAN;
+  for (; shape != end; shape += 3, swapped = from, from = to, to = swapped) {
+    const int groups = shape[0], inputs = shape[1], outputs = shape[2];
+    for (int k = 0; k < groups * outputs; ++k)
+      to[k] = 0.0f;
+    for (int g = 0; g < groups; ++g, weights += inputs * outputs)
+      add_product(from + g * inputs, weights, inputs, outputs, to + g * outputs);
+    for (int k = 0; k < groups * outputs; ++k) {
+      to[k] += *weights++;
+      to[k] = to[k] < 0.0f && shape + 3 != end ? 0.0f : to[k];
+    }
+  }
+  return *from;
+}
