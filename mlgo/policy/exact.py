@@ -1,7 +1,8 @@
-"""The logit of one observation of integers, to the same bit on every machine.
+"""The logit of one observation of integers, by operations in one order, so that other code can give the same bits.
 
 BLAS and NumPy's float32 logarithm give the last bits that suit a processor. Here sums go from the first term to the
-last, each operation is rounded to float32 by itself, and logarithms are rounded from float64.
+last, each operation is rounded to float32 by itself, and logarithms are rounded from float64, whose last bits hardly
+ever matter.
 """
 
 from collections.abc import Sequence

@@ -13,24 +13,13 @@ static float scaled(int64_t number, float unit, float centre, float scale, float
   return found > clip ? clip : found < -clip ? -clip : found;
 }
 
-// Four rows at a time need fewer loads and stores of sums; rows of 0, half of all rectified units, are left out.
 static void add_product(const float *input, const float *matrix, int inputs, int outputs, float *restrict sums) {
-  int row[4], num = 0;
-  for (int i = 0; i < inputs; ++i) {
-    row[num] = i;
-    num += input[i] != 0.0f;
-    if (num == 4) {
-      const float a = input[row[0]], b = input[row[1]], c = input[row[2]], d = input[row[3]];
-      const float *A = matrix + row[0] * outputs, *B = matrix + row[1] * outputs;
-      const float *C = matrix + row[2] * outputs, *D = matrix + row[3] * outputs;
+  for (int i = 0; i < inputs; ++i, matrix += outputs) {
+    const float value = input[i];
+    if (value != 0.0f) // half of all rectified units are 0
       for (int k = 0; k < outputs; ++k)
-        sums[k] = (((sums[k] + a * A[k]) + b * B[k]) + c * C[k]) + d * D[k];
-      num = 0;
-    }
+        sums[k] += value * matrix[k];
   }
-  for (int n = 0; n < num; ++n)
-    for (int k = 0; k < outputs; ++k)
-      sums[k] += input[row[n]] * matrix[row[n] * outputs + k];
 }
 
 // NaN says that exact.py has to be asked.
