@@ -121,6 +121,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
         return sample(units, most, self.seed, "cse", self.order.learner.name, number)
 
     def answers(self) -> Callable[[np.ndarray], np.ndarray]:
+        """There are none, [0], without a compile."""
         raise ConfigError("es.flip_share: choices are known only when a unit compiles; set it to 0")
 
     def _rewards(

@@ -198,6 +198,7 @@ class ModuleContext(TrainContext[ScoredModule]):
         return self._drawn[1]
 
     def answers(self) -> Callable[[np.ndarray], np.ndarray]:
+        """See `TrainContext.answers`: to at most 5,000 questions of the trace, bool or int64 [num]."""
         policy, actions = self.start, self.actions
         if np.issubdtype(actions.dtype, np.floating):
             raise ConfigError("es.flip_share: priorities are no choices of which a share could change; set it to 0")

@@ -30,7 +30,7 @@ def mean_over_common(rewards: np.ndarray) -> np.ndarray:
 
 
 def ranks_by_module(rewards: np.ndarray) -> np.ndarray:
-    """Each reward as its rank among those of its module, see `gradient.centred_ranks`: modules weigh alike."""
+    """Rewards, float64 [num_candidates, num_modules], as ranks on their module, see `gradient.centred_ranks`."""
     ranks = rewards.copy()
     for column in range(ranks.shape[1]):
         known = np.isfinite(np.ma.filled(rewards[:, column], np.nan))
