@@ -105,7 +105,7 @@ def test_names_of_values_that_are_no_words():
 @pytest.mark.parametrize(
     ("sweep", "message"),
     [
-        ({"points": {"es.stepsize": [0.1, 0.2]}}, "unknown setting 'es.stepsize'; known there: estimator, generations"),
+        ({"points": {"es.stepsize": [0.1, 0.2]}}, "unknown setting 'es.stepsize'; known there: estimator, flip_share"),
         ({"points": {"es.step_size.x": [1]}}, "unknown setting 'es.step_size.x'; known there: none"),
         ({"points": {"es.step_size": [0.1, -1]}}, "sweep point es.step_size=-1: es.step_size: input should be greater"),
         ({"points": {"es.step_size": []}}, "sweep.points.es.step_size: list should have at least 1 item"),
