@@ -15,7 +15,7 @@ from mlgo.learn.base import Trained
 from mlgo.learn.context import TrainContext
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.gradient import Coordinates, FlipControl
-from mlgo.learn.es.loop import STATES, EsState, Steer, evolve, mean_over_common, shared_out
+from mlgo.learn.es.loop import STATES, EsState, Steer, as_configured, evolve, mean_over_common, shared_out
 
 
 class EvolutionStrategies(Learner):
@@ -39,7 +39,7 @@ class EvolutionStrategies(Learner):
             config.perturbation_unit,
             config.perturbation_epsilon,
         )
-        steer: Steer = lambda mean, noise: 1.0  # noqa: E731
+        steer: Steer = as_configured
         if config.flip_share:
             flips = FlipControl(context.answers(), config.flip_share)
             rng = generator(context.seed, "es", "units")

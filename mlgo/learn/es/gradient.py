@@ -42,7 +42,7 @@ class Coordinates:
         return weights
 
 
-_FINEST, _COARSEST, _STEPS = -40, 40, 4
+_POWERS, _PER_DOUBLING = range(-40, 40), 4
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,11 @@ class FlipControl:
         probes = np.concatenate([noise[: self.probes], -noise[: self.probes]])
 
         def is_too_much(power: int) -> bool:
-            candidates = coordinates.weights(mean + 2.0 ** (power / _STEPS) * probes)
+            candidates = coordinates.weights(mean + 2.0 ** (power / _PER_DOUBLING) * probes)
             return bool(np.mean([self.answers(one) != expected for one in candidates]) > self.share)
 
-        return float(2.0 ** ((bisect_left(range(_FINEST, _COARSEST), True, key=is_too_much) + _FINEST - 1) / _STEPS))
+        first = bisect_left(_POWERS, True, key=is_too_much)
+        return float(2.0 ** ((_POWERS.start + first - 1) / _PER_DOUBLING))
 
     def equalised(self, coordinates: Coordinates, layers: Sequence[slice], rng: np.random.Generator) -> Coordinates:
         """The same coordinates in units by which each of the layers alone changes the share of answers."""

@@ -82,6 +82,12 @@ in a generation."""
 Steer = Callable[[np.ndarray, np.ndarray], float]
 """``(mean float64 [num_varied], noise [pairs, num_varied]) -> factor`` of noise and step."""
 
+
+def as_configured(mean: np.ndarray, noise: np.ndarray) -> float:
+    """Noise and steps, float64 [pairs, num_varied], stay as they are configured."""
+    return 1.0
+
+
 _MAX_SKIPPED_IN_A_ROW = 3
 
 
@@ -111,7 +117,7 @@ def evolve(
     seed: int,
     state: EsState | None = None,
     after_generation: Callable[[EsState, np.ndarray], None] = lambda state, rewards: None,
-    steer: Steer = lambda mean, noise: 1.0,
+    steer: Steer = as_configured,
 ) -> EsState:
     """Run generations until the configured number is reached.
 
