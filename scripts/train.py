@@ -26,6 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=(), help="learn from these alone")
+    parser.add_argument("--min-questions", type=int, default=1, help="leave out modules that ask fewer")
     parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
     parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
     args = parser.parse_args()
@@ -42,6 +43,7 @@ def main() -> None:
             where=workers_of(settings),
             start=args.start,
             languages=args.languages,
+            min_questions=args.min_questions,
             limits=read_limits(args.limits, args.seed) if args.limits else {},
             started=started,
         )

@@ -202,6 +202,9 @@ class TrainConfig(Section):
     languages: Languages
     """Only modules in these languages, for training, validation and the scales of the features. A policy of one of them
     leaves modules in the other to the heuristic. For tasks of LLVM."""
+    min_questions: Positive
+    """Modules with fewer questions under the heuristic are left out where learners compile, of training and of
+    validation: there, most policies give the same answers. For tasks of LLVM."""
 
 
 class ReplayConfig(Section):

@@ -338,11 +338,11 @@ def baselines(scored: Iterable[ScoredModule], objective: str) -> dict[str, float
 def with_questions(
     scored: list[ScoredModule], max_questions: int, purpose: str, section: str = "es", min_questions: int = 1
 ) -> list[ScoredModule]:
-    """Keep modules with at least ``min_questions`` and at most ``max_questions``, settings of ``section``."""
+    """Keep modules with at least ``min_questions`` and at most ``max_questions``, a setting of ``section``."""
     usable = [one for one in scored if max(1, min_questions) <= one.num_questions <= max_questions]
     if not usable:
         asked = f"no {purpose} module asks between {min_questions} and {max_questions} questions"
-        advice = f" or lower {section}.min_questions" if min_questions > 1 else ""
+        advice = " or lower train.min_questions" if min_questions > 1 else ""
         raise TrainingError(f"{asked}; raise {section}.max_questions{advice}")
     return usable
 

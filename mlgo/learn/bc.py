@@ -7,11 +7,12 @@ import numpy as np
 
 from mlgo.base.config import PolicyConfig
 from mlgo.base.registry import Kind, Learner
-from mlgo.errors import TrainingError
+from mlgo.errors import ConfigError, TrainingError
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import Trained
 from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.cloning import BCConfig, CloneData, cloning_network, fit_network, import_keras, layers_of
+from mlgo.learn.context import TrainContext
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Layers, flatten
 
@@ -39,6 +40,30 @@ def clone(
     return layers_of(network), history
 
 
+def cloned(context: ModuleContext | ChoiceContext, hidden: list[int]) -> tuple[Any, CloneData, list[dict[str, float]]]:
+    """Clone into a network of so many units per layer: the policy, its training data, and `clone`'s records."""
+    config, fresh = context.section("bc", BCConfig), context.fresh(hidden)
+    train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
+    layers, records = clone(train, validation, fresh.actions, hidden, config, context.seed)
+    return fresh.with_weights(flatten(layers)), train, records
+
+
+def start_with(context: TrainContext[Any], hidden: list[int] | None) -> dict[str, Any]:
+    """Let a learner with a network of its own, if it has ``hidden`` layers, go on from a clone with that network.
+
+    Returns:
+        What `TrainContext.training` says of it in the policy's provenance.
+    """
+    name, config = context.order.learner.name, context.config
+    if hidden is None:
+        return {}
+    if not isinstance(context, ModuleContext):
+        raise ConfigError(f"{name}.hidden: the network of {context.task} is policy.hidden; set {name}.hidden to null")
+    context.start = cloned(context, hidden)[0]
+    sections, hashes = context.imitated(context.section("bc", BCConfig))
+    return {"sections": {**sections, name: config.model_dump()}, "hashes": hashes}
+
+
 class BehaviouralCloning(Learner):
     """Clones once, without a compile of its own."""
 
@@ -53,8 +78,7 @@ class BehaviouralCloning(Learner):
         fresh = context.fresh(hidden)
         sections, hashes = context.imitated(config)
         with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes):
-            train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
-            layers, records = clone(train, validation, fresh.actions, hidden, config, context.seed)
+            policy, train, records = cloned(context, hidden)
             context.log(records, "epoch")
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):
@@ -62,7 +86,7 @@ class BehaviouralCloning(Learner):
             if fresh.actions.yes_or_no:
                 facts["train_inline_share"] = float(np.mean(train.answers))
             facts["validation_accuracy"] = max(record["validation_accuracy"] for record in records)
-        return Trained(fresh.with_weights(flatten(layers)), [{**one, "evaluations": 0} for one in records], facts)
+        return Trained(policy, [{**one, "evaluations": 0} for one in records], facts)
 
 
 LEARNER = BehaviouralCloning()

@@ -72,9 +72,11 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def _modules(self) -> tuple[list[ScoredModule], list[ScoredModule]]:
-        config, learner, languages = self.config, self.order.learner.name, self.order.languages or None
-        limits, least = (config.max_questions, config.validation_modules), getattr(config, "min_questions", 1)
-        return training.training_modules(self.corpus, self.baseline, learner, *limits, self.seed, languages, least)
+        config, order, languages = self.config, self.order, self.order.languages or None
+        limits, least = (config.max_questions, config.validation_modules), order.min_questions
+        return training.training_modules(
+            self.corpus, self.baseline, order.learner.name, *limits, self.seed, languages, least
+        )
 
     @cached_property
     def train(self) -> list[ScoredModule]:
@@ -157,6 +159,8 @@ class ModuleContext(TrainContext[ScoredModule]):
         learner = {"algorithm": self.order.learner.name, "seed": self.seed, **sections}
         if self.order.languages:
             learner["languages"] = list(self.order.languages)
+        if self.compiles and self.order.min_questions > 1:
+            learner["min_questions"] = self.order.min_questions
         if self.order.start is not None:
             hashes = {"start_sha256": file_sha256(self.order.start / "weights.npy"), **hashes}
         if not self.compiles:

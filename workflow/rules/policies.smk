@@ -25,11 +25,15 @@ class Training(NamedTuple):
     batch: list = []
 
 
-def languages_of(values):
-    """Option that holds a training to some languages; none where it learns from all."""
-    languages = values["train"]["languages"]
-    held = kind_of(values) == "modules" and set(languages) != set(LANGUAGES)
-    return f"--languages {' '.join(languages)}" if held else ""
+def modules_of(values):
+    """Options that hold a training to some modules; none where it learns from all."""
+    languages, least = values["train"]["languages"], values["train"]["min_questions"]
+    if kind_of(values) != "modules":
+        return ""
+    options = [f"--min-questions {least}"] if least > 1 else []
+    if set(languages) != set(LANGUAGES):
+        options.append(f"--languages {' '.join(languages)}")
+    return " ".join(options)
 
 
 def training(wildcards):
@@ -42,7 +46,7 @@ def training(wildcards):
         place = place_of(home=one.home, values=one.config)
         batch = batch_of(wildcards.point)
         limits = f"--limits {batch[0]} " if batch else ""
-        options = limits + languages_of(one.config)
+        options = limits + modules_of(one.config)
         return Training(one.learner, one.config, place, start, options, batch)
     if "learnt" in wildcards.keys():
         place, modules = place_of(wildcards.learnt), TRAIN_SETS[wildcards.train_set]
@@ -52,7 +56,7 @@ def training(wildcards):
         return Training("marginal", values, place, options=languages)
     start = LEARNERS.get(wildcards.learner).start(config)
     folder = f"data/{HOME}policies/{start}-s{wildcards.seed}" if start else ""
-    return Training(wildcards.learner, config, HOME, folder, languages_of(config))
+    return Training(wildcards.learner, config, HOME, folder, modules_of(config))
 
 
 def training_code(wildcards):

@@ -12,6 +12,7 @@ import numpy as np
 from mlgo.base.registry import Kind, Learner
 from mlgo.base.seeding import generator
 from mlgo.learn.base import Trained
+from mlgo.learn.bc import start_with
 from mlgo.learn.context import TrainContext
 from mlgo.learn.es.config import ESConfig
 from mlgo.learn.es.gradient import Coordinates, FlipControl
@@ -23,15 +24,15 @@ class EvolutionStrategies(Learner):
 
     name = "es"
     section = ESConfig
-    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("es",), "choices": ("es",)}
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "es"), "choices": ("bc", "es")}
     compiles: tuple[Kind, ...] = ("modules", "choices")
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        return str(config["es"]["start"])
+        return str(config["es"]["start"]) if config["es"]["hidden"] is None else None
 
     def train(self, context: TrainContext[Any]) -> Trained:
         config: ESConfig = context.config
-        start = context.start
+        origin, start = start_with(context, config.hidden), context.start
         coordinates = Coordinates.last_layers(
             start.weights,
             start.architecture.layer_slices(),
@@ -45,7 +46,7 @@ class EvolutionStrategies(Learner):
             rng = generator(context.seed, "es", "units")
             coordinates = flips.equalised(coordinates, start.architecture.layer_slices(), rng)
             steer = partial(flips.factor, coordinates)
-        with context.training(config.generations, "generation", STATES) as state:
+        with context.training(config.generations, "generation", STATES, **origin) as state:
 
             def evaluate(candidates: np.ndarray, generation: int) -> np.ndarray:
                 instances, most = context.draw(config.modules, generation), config.modules_per_pair

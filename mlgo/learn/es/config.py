@@ -43,6 +43,9 @@ class ESConfig(Section):
 
     start: str
     """Learner whose policy it starts from."""
+    hidden: list[Positive] | None
+    """Units of each hidden layer of a network of its own, which begins as a clone of the heuristic, as section ``bc``
+    says, whatever ``start`` names; null goes on with the network of ``start``."""
     generations: Annotated[int, Field(ge=0)]
     """Updates of the mean policy."""
     estimator: Literal["antithetic", "forward"]
@@ -55,9 +58,6 @@ class ESConfig(Section):
     """How many of them an antithetic pair compiles, not the same ones for each; 0: all compile all."""
     ranks: Literal["candidates", "modules"]
     """What is ranked: mean rewards of candidates, or the rewards on each module, so that none outweighs others."""
-    min_questions: Positive
-    """Modules with fewer questions under the heuristic are left out, of training and of validation: there, most
-    candidates give the same answers."""
     max_questions: Positive
     """Modules with more questions under the heuristic are left out, of training and of validation."""
     perturbation: PositiveFloat

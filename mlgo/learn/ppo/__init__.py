@@ -8,6 +8,7 @@ import numpy as np
 
 from mlgo.base.registry import Kind, Learner
 from mlgo.learn.base import SampledCompile, Trained
+from mlgo.learn.bc import start_with
 from mlgo.learn.context import TrainContext
 from mlgo.learn.ppo.config import PPOConfig
 from mlgo.learn.ppo.loop import STATES, optimise
@@ -18,17 +19,18 @@ class ProximalPolicyOptimisation(Learner):
 
     name = "ppo"
     section = PPOConfig
-    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("ppo",), "choices": ("ppo",)}
+    sections: Mapping[Kind, tuple[str, ...]] = {"modules": ("bc", "ppo"), "choices": ("bc", "ppo")}
     compiles: tuple[Kind, ...] = ("modules", "choices")
 
     def start(self, config: Mapping[str, Any]) -> str | None:
-        return str(config["ppo"]["start"])
+        return str(config["ppo"]["start"]) if config["ppo"]["hidden"] is None else None
 
     def train(self, context: TrainContext[Any]) -> Trained:
         config: PPOConfig = context.config
+        origin = start_with(context, config.hidden)
         architecture, weights = context.start.architecture.ungrouped(context.start.weights)  # as Keras trains them
         start = replace(context.start, architecture=architecture, weights=weights)
-        with context.training(config.iterations, "iteration", STATES, policy=start) as state:
+        with context.training(config.iterations, "iteration", STATES, policy=start, **origin) as state:
 
             def collect(weights: np.ndarray, iteration: int) -> list[SampledCompile | None]:
                 instances = context.draw(config.modules, iteration)

@@ -12,6 +12,9 @@ class PPOConfig(Section):
 
     start: str
     """Learner whose policy it starts from."""
+    hidden: list[Positive] | None
+    """Units of each hidden layer of a network of its own, which begins as a clone of the heuristic, as section ``bc``
+    says, whatever ``start`` names; null goes on with the network of ``start``."""
     iterations: Annotated[int, Field(ge=0)]
     """Rounds of sampling and learning."""
     modules: Positive
