@@ -37,11 +37,16 @@ def native_logit(network: ExactNetwork) -> Callable[[bytes], np.float32] | None:
     parts = [np.array(CLIP), network.scales, *(part for layer in network.layers for part in layer)]
     numbers = np.concatenate([part.ravel() for part in parts], dtype=np.float32)
     fits = shapes[0, 1] == len(network.columns) and widest <= _WIDEST and np.isfinite(numbers).all()
-    if not fits or (function := _function()) is None:
+    if not fits or (library := _library()) is None:
         return None
-    sizes = np.array([len(network.columns), len(shapes), widest, *network.columns, *shapes.flat], np.int32)
+    head = [len(network.columns), len(shapes), widest], network.columns
+    room = [np.zeros(3 + 2 * groups * inputs, np.int32) for groups, inputs, _ in shapes.tolist()]
+    for shape, part in zip(shapes, room, strict=True):
+        part[:3] = shape
+    sizes = np.concatenate([*head, *room], dtype=np.int32)
     at, data = (one.ctypes.data_as(ctypes.c_void_p) for one in (sizes, numbers))
-    in_numpy, float32 = network.logit, np.float32
+    library.mlgo_spans(at, data)
+    function, in_numpy, float32 = library.mlgo_logit, network.logit, np.float32
 
     def logit(payload: bytes) -> np.float32:
         found = function(payload, at, data)
@@ -51,18 +56,20 @@ def native_logit(network: ExactNetwork) -> Callable[[bytes], np.float32] | None:
 
 
 @cache
-def _function() -> Any:
-    """The function of C; None where it cannot be had."""
+def _library() -> Any:
+    """The functions of C; None where they cannot be had."""
     try:
-        function = ctypes.PyDLL(str(_library())).mlgo_logit
+        library = ctypes.PyDLL(str(_compiled()))
+        logit, spans = library.mlgo_logit, library.mlgo_spans
     except (OSError, AttributeError, MlgoError) as error:
         _log.info("networks answer by NumPy, which is slower: %s", error)
         return None
-    function.argtypes, function.restype = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.c_float
-    return function
+    logit.argtypes, logit.restype = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.c_float
+    spans.argtypes, spans.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+    return library
 
 
-def _library() -> Path:
+def _compiled() -> Path:
     """The library, made unless it is there whole: loading a part of one would kill the process."""
     compiler, source, folder = find_linker(), read_input(_SOURCE).decode(), shared_folder().absolute() / "native"
     status = compiler.stat()

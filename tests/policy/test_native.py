@@ -34,10 +34,10 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("shared")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(SHARED, str(folder))
-        native._function.cache_clear()
-        assert native._function() is not None
+        native._library.cache_clear()
+        assert native._library() is not None
         yield folder / "native"
-    native._function.cache_clear()
+    native._library.cache_clear()
 
 
 def header_for(features: tuple[str, ...], dtype: np.dtype = INT64) -> Header:
@@ -151,7 +151,7 @@ def test_what_is_sampled_is_the_same(monkeypatch):
     rows = [row.tobytes() for row in questions(np.random.default_rng(1), 3000, policy)]
     advisor = ExploringAdvisor(policy, temperature=2.0, flip_share=0.1, seed=4)
     in_c = list(map(advisor.respond_to(header), rows))
-    monkeypatch.setattr(native, "_function", lambda: None)
+    monkeypatch.setattr(native, "_library", lambda: None)
     assert list(map(advisor.respond_to(header), rows)) == in_c
     assert len(set(in_c)) == 2
 
@@ -221,9 +221,9 @@ def damaged(compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(compiled, tmp_path / "native")
     (tmp_path / "native").chmod(0o700)
     monkeypatch.setenv(SHARED, str(tmp_path))
-    native._function.cache_clear()
+    native._library.cache_clear()
     yield tmp_path / "native"
-    native._function.cache_clear()
+    native._library.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -236,10 +236,10 @@ def test_without_a_library_numpy_gives_the_same_answers(damaged, compiled, monke
     header = header_for(policy.normalisation.features)
     rows = [row.tobytes() for row in questions(np.random.default_rng(1), 100, policy)]
     in_c = list(map(policy.logits_for(header), rows))
-    native._function.cache_clear()
+    native._library.cache_clear()
     damage(damaged, monkeypatch)
     assert list(map(policy.logits_for(header), rows)) == in_c
-    assert native._function() is None
+    assert native._library() is None
 
 
 @pytest.mark.parametrize("length", [0, 10, 3000, -1])
@@ -247,7 +247,7 @@ def test_part_of_a_library_is_replaced(damaged, length):
     (library,) = damaged.glob("*.so")
     whole = library.read_bytes()
     library.write_bytes(whole[:length])
-    assert native._function() is not None
+    assert native._library() is not None
     assert library.read_bytes() == whole
 
 
