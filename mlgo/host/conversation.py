@@ -23,20 +23,20 @@ from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import Closing
 from mlgo.host.log import Context, Header, LogParser, RawObservation
 from mlgo.host.process import Child
-from mlgo.host.tasks.task import Advisor, DirectResponder, Guard, Responder, Task
+from mlgo.host.tasks.task import Advisor, Guard, Responder, Task
 
 _READ_BYTES = 1 << 16
 
 
 class Channel(Closing):
-    """Host's end of one interactive channel, ``base``: questions come on ``out_fd``, answers go to ``in_fd``."""
+    """Host's end of one interactive channel: the compiler gets ``base``, and questions come on ``out_fd``."""
 
     def __init__(self, directory: Path) -> None:
         self.base = directory / "channel"
         self._in_path, self._out_path = Path(f"{self.base}.in"), Path(f"{self.base}.out")
         os.mkfifo(self._in_path, 0o600)
         os.mkfifo(self._out_path, 0o600)
-        self.in_fd = os.open(self._in_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._in_fd = os.open(self._in_path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self.out_fd = os.open(self._out_path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def read(self) -> bytes | None:
@@ -53,16 +53,16 @@ class Channel(Closing):
     def answer_ahead(self, advice: bytes) -> bytes:
         """Send answers to questions that will come; return what the pipe has no room for yet."""
         try:
-            return advice[os.write(self.in_fd, advice) :] if advice else advice
+            return advice[os.write(self._in_fd, advice) :] if advice else advice
         except BlockingIOError:
             return advice
 
     def close(self) -> None:
         """Close both ends and remove the FIFOs; safe to call twice."""
-        for fd in (self.in_fd, self.out_fd):
+        for fd in (self._in_fd, self.out_fd):
             if fd >= 0:
                 os.close(fd)
-        self.in_fd = self.out_fd = -1
+        self._in_fd = self.out_fd = -1
         self._in_path.unlink(missing_ok=True)
         self._out_path.unlink(missing_ok=True)
 
@@ -134,11 +134,6 @@ class KnownQuestions:
         self.num_awaited -= 1
         return True
 
-    @property
-    def is_past(self) -> bool:
-        """Whether the next question of this context, whatever it is, is none of the known ones."""
-        return not self._context.is_whole and self._num_asked == len(self._context.checks)
-
     def end(self) -> None:
         """The compile has ended."""
         self._check_all_came()
@@ -201,7 +196,6 @@ class Conversation:
         self._task, self._advisor, self._settings, self._record = task, advisor, settings, record
         self._entered, self._parser, self._known = entered, LogParser(), KnownQuestions(known)
         self._respond: Responder
-        self._direct: DirectResponder | None = None
         self._num_answered, self._max_questions = 0, settings.max_questions
         self._advice_bytes, self._pipe_holds = 0, 1
 
@@ -251,7 +245,7 @@ class Conversation:
         poller = select.poll()
         poller.register(self._channel.out_fd, select.POLLIN)
         drain_at = self._num_answered + _QUESTIONS_PER_DRAIN
-        while poller.poll(_TALK_PATIENCE_MS) and (self._hear_directly() or self._receive()) and self._heard < self._end:
+        while poller.poll(_TALK_PATIENCE_MS) and self._receive() and self._heard < self._end:
             if self._num_answered >= drain_at:
                 self._child.drain_stderr()
                 drain_at = self._num_answered + _QUESTIONS_PER_DRAIN
@@ -261,28 +255,8 @@ class Conversation:
     def _receive(self) -> bool:
         """Handle what is in the pipe; False when there is nothing (more) to read."""
         data = self._channel.read()
-        if data:
-            self._handle(data)
-        return bool(data)
-
-    def _hear_directly(self) -> bool:
-        """Let the responder talk to the compiler if it can, until something else is due; False when nothing came."""
-        if self._direct is None or not self.contexts or self._parser.pending_bytes or not self._known.is_past:
+        if not data:
             return False
-        most, at = min(_QUESTIONS_PER_DRAIN, self._max_questions - self._num_answered), self._channel
-        found = self._direct.answer(at.out_fd, at.in_fd, self._parser.due, most)
-        count = len(found.answers) // self._advice_bytes
-        self._parser.skip(count)
-        self.answers.append(found.answers)
-        if self._record:
-            self.observations.append(found.observations)
-        self._num_answered += count
-        self.contexts[-1][1] += count
-        self._handle(found.rest)
-        return bool(count or found.rest)
-
-    def _handle(self, data: bytes) -> None:
-        """Take what the compiler has said."""
         for event in self._parser.feed(data):
             if type(event) is RawObservation:
                 self._answer(event.payload)
@@ -292,6 +266,7 @@ class Conversation:
                 self._begin(event)
         self._known.unsent = self._channel.answer_ahead(self._known.unsent)  # of a context that has just begun
         self._heard = time.monotonic()  # after the answers: the advisor's time is not the compiler's
+        return True
 
     def _begin(self, sent: Header) -> None:
         if sent.advice is None:
@@ -300,8 +275,7 @@ class Conversation:
         self._advice_bytes = sent.advice.num_bytes
         self._pipe_holds = max(1, _PIPE_BYTES // header.payload_bytes)
         self.guard = self._task.guard(header) if self._task.guard else None
-        self._respond = respond = self._advisor.respond_to(header)
-        self._direct = respond if isinstance(respond, DirectResponder) and self.guard is None else None
+        self._respond = self._advisor.respond_to(header)
 
     def _answer(self, payload: bytes) -> None:
         if self._num_answered >= self._max_questions:

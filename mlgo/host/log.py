@@ -159,15 +159,6 @@ class LogParser:
         """Bytes of an event that is not complete yet."""
         return len(self._buffer)
 
-    @property
-    def due(self) -> int:
-        """Number of the next observation in this context."""
-        return self._next_numbers.get(self._context, 0)
-
-    def skip(self, count: int) -> None:
-        """So many observations went elsewhere."""
-        self._next_numbers[self._context] = self.due + count
-
     def feed(self, data: bytes) -> list[Event]:
         """Take bytes and return the events they complete, in order; ProtocolError if they are not the log format."""
         self._buffer = self._buffer + data if self._buffer else data
@@ -186,7 +177,7 @@ class LogParser:
         if self.header is None:
             return
         buffer, width, position = self._buffer, self.header.payload_bytes, 0
-        number = self.due
+        number = self._next_numbers.get(self._context, 0)
         while buffer.startswith(line := b'{"observation":%d}\n' % number, position):
             start = position + len(line)
             end = start + width
@@ -209,7 +200,7 @@ class LogParser:
         if self.header is None:
             self.header, self._buffer = parse_header(line), rest
             return self.header
-        number = self.due
+        number = self._next_numbers.get(self._context, 0)
         if line == b'{"observation":%d}' % number:  # the one that is due, cut short
             return None
         record = _parse_json(line, "line")

@@ -1,11 +1,7 @@
 // The logit of one observation with the operations of exact.py in the same order, so to the same bit.
 
 #include <math.h>
-#include <poll.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 // NaN where float64 is too coarse to tell how a logarithm, whose last bits differ between libraries, is rounded.
 static float scaled(int64_t number, float unit, float centre, float scale, float clip) {
@@ -75,48 +71,4 @@ float mlgo_logit(const int64_t *payload, const int32_t *sizes, const float *numb
     }
   }
   return *from;
-}
-
-// Answer questions of the interactive channel as they come: 1 where the logit is above 0, else 0. Ends after `most`,
-// when none has come for a while, and before anything but a whole question that is due and has a logit.
-//   questions, answers: descriptors that do not block
-//   due: number of the first question
-//   bytes: of an observation
-//   buffer, capacity: for what is read
-//   payloads, given: for the observations and the answers
-//   rest: becomes beginning and end of what was read but not answered
-// Returns how many were answered.
-int mlgo_answer(int questions, int answers, const int32_t *sizes, const float *numbers, int64_t due, int most, int bytes,
-                char *buffer, int capacity, char *payloads, int64_t *given, int32_t *rest) {
-  int begin = 0, end = 0, count = 0;
-  while (count < most) {
-    char line[48];
-    const int length = snprintf(line, sizeof line, "{\"observation\":%lld}\n", (long long)(due + count));
-    const int here = end - begin, whole = length + bytes + 1;
-    if (memcmp(buffer + begin, line, here < length ? here : length) || (here >= whole && buffer[begin + whole - 1] != '\n'))
-      break;
-    if (here >= whole) {
-      char *const payload = payloads + (int64_t)count * bytes;
-      memcpy(payload, buffer + begin + length, bytes);
-      const float logit = mlgo_logit((const int64_t *)payload, sizes, numbers);
-      given[count] = logit > 0.0f;
-      if (isnan(logit) || write(answers, given + count, sizeof *given) != sizeof *given)
-        break;
-      begin += whole;
-      ++count;
-      continue;
-    }
-    memmove(buffer, buffer + begin, here);
-    begin = 0, end = here;
-    struct pollfd waits = {questions, POLLIN, 0};
-    const int patience_ms = 20;
-    if (poll(&waits, 1, patience_ms) <= 0)
-      break;
-    const ssize_t got = read(questions, buffer + end, capacity - end);
-    if (got <= 0)
-      break;
-    end += got;
-  }
-  rest[0] = begin, rest[1] = end;
-  return count;
 }

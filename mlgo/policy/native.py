@@ -1,18 +1,16 @@
 """The logit of one observation in C: a few microseconds where NumPy takes some tens, to the same bit.
 
-Where the logit alone decides, C answers the compiler, too, without a turn of Python for each question. The code is
-compiled once by the compiler of the ziglang wheel, and kept; networks are its data. Where that cannot be had, NumPy
-goes on.
+The code is compiled once by the compiler of the ziglang wheel, and kept; networks are its data. Where that cannot be
+had, NumPy goes on.
 """
 
 import ctypes
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +18,6 @@ from mlgo.base.files import content_hash, read_input, write_bytes
 from mlgo.base.scratch import make_private, scratch_directory, shared_folder
 from mlgo.errors import MlgoError, ToolchainError
 from mlgo.host.process import Child, without_folders
-from mlgo.host.tasks.task import Answered
 from mlgo.host.toolchain import find_linker, zig_environment
 from mlgo.policy.exact import ExactNetwork
 from mlgo.policy.features import CLIP
@@ -30,58 +27,10 @@ _SOURCE = Path(__file__).with_name("logit.c")
 _FLAGS = ("-std=c17", "-shared", "-fPIC", "-nostdlib", "-O3", "-ffp-contract=off", "-mcpu=baseline")
 _TIMEOUT_S = 60.0
 _WIDEST = 1 << 12  # layers are on the stack
-_BUFFER = 1 << 16  # bytes
-_NO, _YES = (np.int64(answer).tobytes() for answer in (0, 1))
 _log = logging.getLogger(__name__)
 
 
-class _Library(NamedTuple):
-    """Functions of C."""
-
-    logit: Any
-    spans: Any
-    answer: Any
-
-
-class NativeLogit:
-    """Maps a raw observation to its logit; `native_logit` makes it."""
-
-    def __init__(
-        self, library: _Library, sizes: np.ndarray, numbers: np.ndarray, numpy: Callable[[bytes], Any]
-    ) -> None:
-        self._library, self._numpy, self._kept = library, numpy, (sizes, numbers)
-        self._network = sizes.ctypes.data, numbers.ctypes.data
-        library.spans(*self._network)
-
-    def __call__(self, payload: bytes) -> np.float32:
-        found = self._library.logit(payload, *self._network)
-        return np.float32(found) if found == found else self._numpy(payload)
-
-    def answer(self, width: int, questions: int, answers: int, due: int, most: int) -> Answered:
-        """See `DirectResponder`; observations have ``width`` bytes."""
-        read, seen = np.empty(_BUFFER, np.uint8), np.empty(most * width, np.uint8)
-        given, rest = np.empty(most, np.int64), np.empty(2, np.int32)
-        into = read.ctypes.data, len(read), seen.ctypes.data, given.ctypes.data, rest.ctypes.data
-        count = self._library.answer(questions, answers, *self._network, due, most, width, *into)
-        return Answered(seen[: count * width].tobytes(), given[:count].tobytes(), read[slice(*rest)].tobytes())
-
-
-@dataclass(frozen=True)
-class NativeResponder:
-    """Answers 1 where a logit is above 0, else 0."""
-
-    logit: NativeLogit
-    width: int  # bytes of an observation
-
-    def __call__(self, payload: bytes) -> bytes:
-        return _YES if self.logit(payload) > 0.0 else _NO
-
-    def answer(self, questions: int, answers: int, due: int, most: int) -> Answered:
-        """See `DirectResponder`."""
-        return self.logit.answer(self.width, questions, answers, due, most)
-
-
-def native_logit(network: ExactNetwork) -> NativeLogit | None:
+def native_logit(network: ExactNetwork) -> Callable[[bytes], np.float32] | None:
     """What `ExactNetwork.logit` does, in C; None where that cannot be had."""
     shapes = np.array([(1, *matrix.shape)[-3:] for matrix, _ in network.layers], np.int32)
     widest = int((shapes[:, :1] * shapes[:, 1:]).max())
@@ -95,25 +44,29 @@ def native_logit(network: ExactNetwork) -> NativeLogit | None:
     for shape, part in zip(shapes, room, strict=True):
         part[:3] = shape
     sizes = np.concatenate([*head, *room], dtype=np.int32)
-    return NativeLogit(library, sizes, numbers, network.logit)
+    at, data = (one.ctypes.data_as(ctypes.c_void_p) for one in (sizes, numbers))
+    library.mlgo_spans(at, data)
+    function, in_numpy, float32 = library.mlgo_logit, network.logit, np.float32
+
+    def logit(payload: bytes) -> np.float32:
+        found = function(payload, at, data)
+        return float32(found) if found == found else in_numpy(payload)
+
+    return logit
 
 
 @cache
-def _library() -> _Library | None:
-    """The functions; None where they cannot be had."""
+def _library() -> Any:
+    """The functions of C; None where they cannot be had."""
     try:
-        path = str(_compiled())
-        held, free = ctypes.PyDLL(path), ctypes.CDLL(path)  # while C waits for the compiler, other threads go on
-        found = _Library(held.mlgo_logit, held.mlgo_spans, free.mlgo_answer)
+        library = ctypes.PyDLL(str(_compiled()))
+        logit, spans = library.mlgo_logit, library.mlgo_spans
     except (OSError, AttributeError, MlgoError) as error:
         _log.info("networks answer by NumPy, which is slower: %s", error)
         return None
-    number, address = ctypes.c_int, ctypes.c_void_p
-    network, into = (address, address), (address, number, address, address, address)
-    found.logit.argtypes, found.logit.restype = (ctypes.c_char_p, *network), ctypes.c_float
-    found.spans.argtypes, found.spans.restype = network, None
-    found.answer.argtypes = (number, number, *network, ctypes.c_int64, number, number, *into)
-    return found
+    logit.argtypes, logit.restype = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p), ctypes.c_float
+    spans.argtypes, spans.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+    return library
 
 
 def _compiled() -> Path:

@@ -11,7 +11,6 @@ from mlgo.errors import PolicyError
 from mlgo.host.actions import ROUNDING, ActionSpace, Observation, Scaling, answer_dtype, check_features
 from mlgo.host.log import Header
 from mlgo.host.tasks.task import Decide, PureAdvisor, Responder, get_task
-from mlgo.policy.native import NativeLogit, NativeResponder
 from mlgo.policy.network import Architecture, Layers
 
 
@@ -142,8 +141,6 @@ class Policy:
         if self.overrides:
             return self.overrides.over(self.base, header).respond_to(header)
         reply, greedy, of_one = self.actions.reply(answer_dtype(header)), self.actions.greedy, self.logits_for(header)
-        if isinstance(of_one, NativeLogit) and answer_dtype(header) == np.int64:
-            return NativeResponder(of_one, header.payload_bytes)
         return lambda payload: reply(greedy(np, of_one(payload)))
 
     def decide_for(self, header: Header) -> Decide:

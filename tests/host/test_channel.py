@@ -23,7 +23,7 @@ def test_both_fifos_exist_and_are_private(channel, tmp_path):
         assert stat.S_IMODE(mode) == 0o600
     assert channel.base == tmp_path / "channel"
     assert not channel.read()  # nothing before the compiler opens
-    assert not any(map(os.get_inheritable, (channel.out_fd, channel.in_fd)))
+    assert not any(map(os.get_inheritable, (channel.out_fd, channel._in_fd)))
     with pytest.raises(FileExistsError):
         Channel(tmp_path)
 

@@ -25,34 +25,6 @@ Responder = Callable[[bytes], bytes]
 """Maps one observation's raw tensors to the raw answer."""
 
 
-class Answered(NamedTuple):
-    """Questions that a `DirectResponder` has answered: raw observations, raw answers, and what it read besides."""
-
-    observations: bytes
-    answers: bytes
-    rest: bytes
-
-
-@runtime_checkable
-class DirectResponder(Protocol):
-    """A responder that can talk to the compiler itself, which saves a turn of Python for each question."""
-
-    def __call__(self, payload: bytes) -> bytes:
-        """See `Responder`."""
-        ...
-
-    def answer(self, questions: int, answers: int, due: int, most: int) -> Answered:
-        """Answer questions of the interactive channel as they come.
-
-        Args:
-            questions: descriptor that they are read from, of a pipe that does not block.
-            answers: descriptor that answers are written to.
-            due: number of the next question.
-            most: it ends after so many, when none has come for some milliseconds, and where anything else comes.
-        """
-        ...
-
-
 class Advisor(Protocol):
     """Something that can answer a compiler's questions: a policy, a constant, the echo of the default."""
 
