@@ -59,6 +59,8 @@ def start_with(context: TrainContext[Any], hidden: list[int] | None) -> dict[str
         return {}
     if not isinstance(context, ModuleContext):
         raise ConfigError(f"{name}.hidden: the network of {context.task} is policy.hidden; set {name}.hidden to null")
+    if context.order.start is not None:
+        raise ConfigError(f"{name}.hidden: a network of its own goes on from no policy; leave out --start")
     context.start = cloned(context, hidden)[0]
     sections, hashes = context.imitated(context.section("bc", BCConfig))
     return {"sections": {**sections, name: config.model_dump()}, "hashes": hashes}

@@ -77,3 +77,16 @@ def test_pairs_with_modules_of_their_own_change_a_share_of_the_answers(finished)
     assert again.returncode == 0, again.stderr
     weights = [(finished.root / f"data/{one}/es-s0/weights.npy").read_bytes() for one in ("apart", "apart-again")]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.parametrize("learner", ["es", "ppo"])
+def test_a_network_of_the_learners_own_begins_as_a_clone(finished, learner):
+    command = finished.training(learner, f"own-{learner}", **{learner: {"hidden": [3]}})
+    run = finished.run(*command)
+    assert f"error: {learner}.hidden: a network of its own goes on from no policy; leave out --start" in run.stderr
+    finished.succeed(*(word for word in command if word not in ("--start", "data/policies/bc-s0")))
+    policy, before = (
+        load_policy(finished.root / f"data/{one}-s0") for one in (f"own-{learner}/{learner}", "policies/bc")
+    )
+    assert policy.architecture.widths == (before.architecture.widths[0], 3, 1)
+    assert {"bc", learner, "trace_sha256"} <= policy.origin.keys()
