@@ -5,6 +5,8 @@ import dataclasses
 import pytest
 
 from mlgo.errors import CompilerExit, CompilerMemory, CompileTimeout, ConfigError
+from mlgo.host.frontend import await_compiler
+from mlgo.host.process import Child
 from tests.conftest import FLAGS, SAMPLE
 
 
@@ -68,6 +70,15 @@ def test_c_library_headers_are_there(front_end, tmp_path):
     (tmp_path / "a.c").write_text('#include <stdio.h>\n#include <pthread.h>\nint f(void) { return puts("x"); }\n')
     front_end.compile_to_bitcode(tmp_path, "c", ["-std=gnu11"], "a.c", tmp_path / "a.bc")
     assert (tmp_path / "a.bc").stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("says", "error"), [("LLVM ERROR: out of memory", CompilerMemory), ("note: still here", CompileTimeout)]
+)
+def test_a_compiler_that_hangs_without_memory(says, error):
+    compiler = Child(["/bin/sh", "-c", f"echo '{says}' >&2; sleep 60"], max_memory_bytes=10**9)
+    with pytest.raises(error):
+        await_compiler(compiler, 1.0)
 
 
 def test_macros_that_double_end_at_the_memory_limit(front_end, tmp_path, monkeypatch):
