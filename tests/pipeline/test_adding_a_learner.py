@@ -51,8 +51,11 @@ def test_a_learner_is_three_files(steps):
 
 
 def test_what_learners_follow_from():
-    config = {"es": {"start": "ppo"}, "ppo": {"start": "bc"}, "bc": {}, "bcmax": {}, "marginal": {}}
+    es, ppo = {"start": "ppo", "hidden": None}, {"start": "bc", "hidden": None}
+    config = {"es": es, "ppo": ppo, "bc": {}, "bcmax": {}, "marginal": {}}
     assert training_chain("es", config) == ["bc", "ppo", "es"]
+    assert training_chain("es", config | {"ppo": {"start": "bc", "hidden": [16]}}) == ["ppo", "es"]
+    assert training_chain("es", config | {"es": {"start": "ppo", "hidden": []}}) == ["es"]
     assert training_chain("bcmax", config) == ["bc", "bcmax"]
     assert training_chain("marginal", config) == ["marginal"]
     assert LEARNERS.names() == ["bc", "bcmax", "es", "marginal", "ppo", "sb3"]
