@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlgo.base.names import LANGUAGES
 from mlgo.base.registry import LEARNERS
-from mlgo.cli.program import run_program, settings_of, stage_parser, workers_of
+from mlgo.cli.program import positive, run_program, settings_of, stage_parser, workers_of
 from mlgo.learn.context import TrainOrder
 from mlgo.learn.driver import train
 from mlgo.learn.progress import read_limits
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=(), help="learn from these alone")
-    parser.add_argument("--min-questions", type=int, default=1, help="leave out modules that ask fewer")
+    parser.add_argument("--min-questions", type=positive, default=1, help="leave out modules that ask fewer")
     parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
     parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
     args = parser.parse_args()

@@ -116,13 +116,12 @@ class FrontEnd:
 def await_compiler(compiler: Child, timeout_s: float) -> str:
     """Wait for a compiler, and return the last kilobytes of its stderr; CompileError if it refuses or is too late."""
     run = compiler.finish(timeout_s)
-    if run.returncode != 0:  # without memory, some hang as they report that they crash
-        check_memory(run.stderr.splitlines(), compiler.max_memory_bytes)
+    if run.returncode == 0:
+        return run.stderr
+    check_memory(run.stderr.splitlines(), compiler.max_memory_bytes)  # first: without memory, some hang as they crash
     if run.returncode is None:
         raise CompileTimeout(f"no end within {timeout_s:g} s")
-    if run.returncode != 0:
-        raise CompilerExit(without_folders(first_error(run.stderr, f"the compiler ended with status {run.returncode}")))
-    return run.stderr
+    raise CompilerExit(without_folders(first_error(run.stderr, f"the compiler ended with status {run.returncode}")))
 
 
 def first_error(stderr: str, default: str) -> str:

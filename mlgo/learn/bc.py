@@ -40,9 +40,11 @@ def clone(
     return layers_of(network), history
 
 
-def cloned(context: ModuleContext | ChoiceContext, hidden: list[int]) -> tuple[Any, CloneData, list[dict[str, float]]]:
-    """Clone into a network of so many units per layer: the policy, its training data, and `clone`'s records."""
-    config, fresh = context.section("bc", BCConfig), context.fresh(hidden)
+def cloned(
+    context: ModuleContext | ChoiceContext, fresh: Any, hidden: list[int]
+) -> tuple[Any, CloneData, list[dict[str, float]]]:
+    """Clone into a fresh policy with these hidden layers: the policy, its training data, and `clone`'s records."""
+    config = context.section("bc", BCConfig)
     train, validation = (context.demonstrations(split, config) for split in ("train", "validation"))
     layers, records = clone(train, validation, fresh.actions, hidden, config, context.seed)
     return fresh.with_weights(flatten(layers)), train, records
@@ -61,7 +63,7 @@ def start_with(context: TrainContext[Any], hidden: list[int] | None) -> dict[str
         raise ConfigError(f"{name}.hidden: the network of {context.task} is policy.hidden; set {name}.hidden to null")
     if context.order.start is not None:
         raise ConfigError(f"{name}.hidden: a network of its own goes on from no policy; leave out --start")
-    context.start = cloned(context, hidden)[0]
+    context.start = cloned(context, context.fresh(hidden), hidden)[0]
     sections, hashes = context.imitated(context.section("bc", BCConfig))
     return {"sections": {**sections, name: config.model_dump()}, "hashes": hashes}
 
@@ -80,7 +82,7 @@ class BehaviouralCloning(Learner):
         fresh = context.fresh(hidden)
         sections, hashes = context.imitated(config)
         with context.training(config.max_epochs, "epoch", policy=fresh, sections=sections, hashes=hashes):
-            policy, train, records = cloned(context, hidden)
+            policy, train, records = cloned(context, fresh, hidden)
             context.log(records, "epoch")
         facts: dict[str, Any] = {}
         if isinstance(context, ModuleContext):

@@ -23,8 +23,8 @@ static void add_product(const float *input, const float *matrix, int inputs, int
   }
 }
 
-// Write the span of outputs that each input reaches: members of an ensemble reach but their own units, and to read
-// zeros would take the compiler's data out of the caches. Arguments are those of mlgo_logit.
+// Write for each input where its weights that are not 0 begin and end. Between members of an ensemble all are 0, and to
+// read them would take the compiler's data out of the caches. Arguments are those of mlgo_logit.
 void mlgo_spans(int32_t *sizes, const float *numbers) {
   const int num = sizes[0];
   const float *weights = numbers + 1 + 3 * num;
@@ -48,7 +48,7 @@ void mlgo_spans(int32_t *sizes, const float *numbers) {
 // NaN says that exact.py has to be asked.
 //   payload: the numbers of the observation
 //   sizes: features, layers, most units of a layer; place of each feature; of each layer groups, inputs, outputs, and
-//     for each input the first output that it reaches and the one after the last
+//     for each input its first output with a weight that is not 0 and the one after the last
 //   numbers: limit of inputs; units, centres, scales; of each layer the matrices of its groups and the bias
 float mlgo_logit(const int64_t *payload, const int32_t *sizes, const float *numbers) {
   const int num = sizes[0], widest = sizes[2];

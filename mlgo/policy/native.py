@@ -40,10 +40,8 @@ def native_logit(network: ExactNetwork) -> Callable[[bytes], np.float32] | None:
     if not fits or (library := _library()) is None:
         return None
     head = [len(network.columns), len(shapes), widest], network.columns
-    room = [np.zeros(3 + 2 * groups * inputs, np.int32) for groups, inputs, _ in shapes.tolist()]
-    for shape, part in zip(shapes, room, strict=True):
-        part[:3] = shape
-    sizes = np.concatenate([*head, *room], dtype=np.int32)
+    with_spans = [[*shape, *(0,) * (2 * shape[0] * shape[1])] for shape in shapes.tolist()]
+    sizes = np.concatenate([*head, *with_spans], dtype=np.int32)
     at, data = (one.ctypes.data_as(ctypes.c_void_p) for one in (sizes, numbers))
     library.mlgo_spans(at, data)
     function, in_numpy, float32 = library.mlgo_logit, network.logit, np.float32
