@@ -55,7 +55,7 @@ def test_learners_of_the_scoreboard_and_all_train_sets_get_the_same_number_of_co
         "bcmax": bcmax.modules * (1 + len(bcmax.references) + bcmax.rounds * (1 + bcmax.flipped + bcmax.perturbed))
         + (1 + bcmax.rounds) * 60,
     }
-    assert (es.start, es.estimator, es.generations, ppo.iterations) == ("bc", "antithetic", 6, 20)
+    assert (es.start, es.generations, ppo.iterations) == ("bc", 6, 20)
     assert budgets == {"marginal": 2860, "es": 2880, "ppo": 2860, "bcmax": 2850}
     # Four members of two outputs each, and what joins them, are about as many weights as the others have.
     first, second = marginal.hidden
@@ -79,15 +79,11 @@ def test_learners_of_the_scoreboard_and_all_train_sets_get_the_same_number_of_co
         ("es.pairs", None, r"es\.pairs: "),
         ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
         ("es.gradient", "lars", r"es\.gradient: .*'monte_carlo' or 'ridge'"),
-        ("es.top_directions", -1, r"es\.top_directions: .*greater than or equal to 0"),
+        ("es.step_decay", 0.0, r"es\.step_decay: .*greater than 0"),
+        ("es.step_decay", 1.1, r"es\.step_decay: .*less than or equal to 1"),
         ("es.flip_share", 1.0, r"es\.flip_share: .*less than 1"),
         ("es.modules_per_pair", -1, r"es\.modules_per_pair: .*greater than or equal to 0"),
         ("es.save_every", -1, r"es\.save_every: .*greater than or equal to 0"),
-        ("es.trust_region.radios", 1.0, r"unknown key 'es\.trust_region\.radios'; known here: .*radius"),
-        ("es.trust_region.radius", 99.0, r"es\.trust_region: .*radius must lie between min_radius and max_radius"),
-        ("es.trust_region.shrink_threshold", 0.9, r"es\.trust_region: .*must not be above grow_threshold"),
-        ("es.trust_region.shrink_factor", 1.0, r"es\.trust_region\.shrink_factor: .*less than 1"),
-        ("es.trust_region.grow_factor", 1.0, r"es\.trust_region\.grow_factor: .*greater than 1"),
         ("seed", -1, r"seed: .*greater than or equal to 0"),
         ("seed", "0", r"seed: "),
         ("corpus.max_failed_share", 1.5, r"corpus\.max_failed_share: .*less than or equal to 1"),

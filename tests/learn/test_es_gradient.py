@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,19 +14,15 @@ from mlgo.learn.es.gradient import (
     Coordinates,
     Directions,
     FlipControl,
-    TrustRegionState,
     adam_step,
     centred_ranks,
     estimate_gradient,
-    fit_slope,
     monte_carlo,
     ridge,
-    trust_region_step,
 )
-from mlgo.learn.es.loop import mean_improvement, mean_over_common, ranks_by_module, reward_figures, shared_out
+from mlgo.learn.es.loop import mean_over_common, ranks_by_module, reward_figures, shared_out
 from tests.conftest import REPOSITORY
 
-Antithetic, Forward = (partial(Directions, antithetic=both) for both in (True, False))
 CONFIG = load_config(REPOSITORY / "config" / "config.yaml").es
 NAN = np.nan
 
@@ -57,57 +52,33 @@ def test_ranks_are_centred_bounded_and_keep_the_order(rewards):
         assert np.array_equal(shaped > shaped[i], values > values[i])
 
 
-@pytest.mark.parametrize(
-    ("form", "offsets", "rewards", "rises", "better", "left"),
-    [
-        (
-            Antithetic,
-            [[0.5, 0.0], [0.0, -1.0], [-0.5, 0.0], [0.0, 1.0]],
-            [1.0, 2.0, 3.0, -4.0],
-            [-2.0, 6.0],
-            [3.0, 2.0],
-            [2.0, -4.0],
-        ),
-        (Forward, [[0.5, 0.0], [0.0, -1.0], [0.0, 0.0]], [1.0, 6.0, 3.0], [-2.0, 3.0], [1.0, 6.0], [6.0, 3.0]),
-    ],
-)
-def test_directions_by_hand(form, offsets, rewards, rises, better, left):
-    directions, rewards = form(np.array([[0.5, 0.0], [0.0, -1.0]])), np.array(rewards)
-    assert directions.offsets.tolist() == offsets
+def test_directions_by_hand():
+    directions, rewards = Directions(np.array([[0.5, 0.0], [0.0, -1.0]])), np.array([1.0, 2.0, 3.0, -4.0])
+    assert directions.offsets.tolist() == [[0.5, 0.0], [0.0, -1.0], [-0.5, 0.0], [0.0, 1.0]]
     assert directions.usable(rewards).all()
-    assert directions.rises(rewards).tolist() == rises
-    assert directions.better(rewards).tolist() == better
+    assert directions.rises(rewards).tolist() == [-2.0, 6.0]
     chosen, found = directions.chosen(np.array([False, True]), rewards)
     assert chosen.noise.tolist() == [[0.0, -1.0]]
-    assert found.tolist() == left
+    assert found.tolist() == [2.0, -4.0]
 
 
 @pytest.mark.parametrize(
-    ("form", "rewards", "usable"),
-    [
-        (Antithetic, [1.0, NAN, 3.0, 4.0], [True, False]),
-        (Antithetic, [1.0, 2.0, np.inf, 4.0], [False, True]),
-        (Forward, [1.0, NAN, 3.0], [True, False]),
-        (Forward, [1.0, 2.0, NAN], [False, False]),  # nothing to compare with
-    ],
+    ("rewards", "usable"), [([1.0, NAN, 3.0, 4.0], [True, False]), ([1.0, 2.0, np.inf, 4.0], [False, True])]
 )
-def test_directions_whose_candidates_failed(form, rewards, usable):
-    assert form(np.eye(2)).usable(np.array(rewards)).tolist() == usable
+def test_directions_whose_candidates_failed(rewards, usable):
+    assert Directions(np.eye(2)).usable(np.array(rewards)).tolist() == usable
 
 
 def test_monte_carlo_by_hand():
     noise = np.array([[0.1, 0.0], [0.0, 0.2]])
     shaped = np.array([0.5, -0.5, -0.1, 0.1])
     # rises 0.6 and -0.6; sums (0.06, -0.12); divided by 2 * 2 pairs * 0.01
-    assert monte_carlo(Antithetic(noise), shaped, 0.1).tolist() == pytest.approx([1.5, -3.0])
-    # rises 0.6 and -0.4; sums (0.06, -0.08); divided by 2 directions * 0.01
-    assert monte_carlo(Forward(noise), np.array([0.5, -0.5, -0.1]), 0.1).tolist() == pytest.approx([3.0, -4.0])
+    assert monte_carlo(Directions(noise), shaped, 0.1).tolist() == pytest.approx([1.5, -3.0])
 
 
-@pytest.mark.parametrize("estimator", [Antithetic, Forward])
-def test_monte_carlo_of_a_linear_reward_is_its_slope(estimator):
+def test_monte_carlo_of_a_linear_reward_is_its_slope():
     slope = np.array([2.0, -1.0, 0.5])
-    directions = estimator(0.1 * np.random.default_rng(1).standard_normal((20_000, 3)))
+    directions = Directions(0.1 * np.random.default_rng(1).standard_normal((20_000, 3)))
     assert monte_carlo(directions, 7.0 + directions.offsets @ slope, 0.1) == pytest.approx(slope, abs=0.05)
 
 
@@ -131,37 +102,19 @@ def test_ridge_by_hand():
     # As a gradient with noise of 0.1: ranks of 3, 1, 0, 2 are 0.5, -1/6, -0.5, 1/6, half the rises 0.5, -1/6;
     # b = (0.5 + 1/3) / (1 + 4 + 2 * 2.5) / 0.1.
     config = configured(gradient="ridge", ridge_penalty=2.5)
-    found = estimate_gradient(Antithetic(0.1 * features), np.array([3.0, 1.0, 0.0, 2.0]), config)
+    found = estimate_gradient(Directions(0.1 * features), np.array([3.0, 1.0, 0.0, 2.0]), config)
     assert found.tolist() == pytest.approx([(0.5 + 1 / 3) / 10 / 0.1])
 
 
 @pytest.mark.parametrize("gradient", ["monte_carlo", "ridge"])
-@pytest.mark.parametrize("estimator", [Antithetic, Forward])
-def test_there_is_no_slope_where_there_is_none(estimator, gradient):
+def test_there_is_no_slope_where_there_is_none(gradient):
     config = configured(gradient=gradient)
-    directions = estimator(np.random.default_rng(7).standard_normal((4, 6)))
+    directions = Directions(np.random.default_rng(7).standard_normal((4, 6)))
     level = np.full(len(directions.offsets), 0.3)
     assert estimate_gradient(directions, level, config).tolist() == [0.0] * 6
-    still = estimator(np.zeros((4, 6)))  # no candidate differs from the mean
+    still = Directions(np.zeros((4, 6)))  # no candidate differs from the mean
     rewards = np.arange(len(still.offsets), dtype=np.float64)
     assert estimate_gradient(still, rewards, config).tolist() == [0.0] * 6
-
-
-@pytest.mark.parametrize("gradient", ["monte_carlo", "ridge"])
-def test_top_directions_are_those_with_the_best_candidates(gradient):
-    noise = 0.5 * np.eye(3)
-    rewards = np.array([3.0, 0.0, 1.0, 1.0, 4.0, 1.0])  # better ones 3, 4, 1: the first two directions
-    top, best = Antithetic(noise[:2]), np.array([3.0, 0.0, 1.0, 4.0])
-    found = estimate_gradient(Antithetic(noise), rewards, configured(gradient=gradient, top_directions=2))
-    assert found.tolist() == estimate_gradient(top, best, configured(gradient=gradient)).tolist()
-    forward, rewards = Forward(noise), np.array([3.0, 0.0, 1.0, 2.0])  # the first and the last
-    found = estimate_gradient(forward, rewards, configured(gradient=gradient, top_directions=2))
-    kept = estimate_gradient(Forward(noise[[0, 2]]), np.array([3.0, 1.0, 2.0]), configured(gradient=gradient))
-    assert found.tolist() == kept.tolist()
-    everything = estimate_gradient(forward, rewards, configured(gradient=gradient)).tolist()
-    for many in (0, 3, 99):
-        found = estimate_gradient(forward, rewards, configured(gradient=gradient, top_directions=many))
-        assert found.tolist() == everything
 
 
 @pytest.mark.slow
@@ -169,7 +122,7 @@ def test_monte_carlo_does_without_scikit_learn():
     program = (
         "import sys, numpy as np\n"
         "from mlgo.learn.es.gradient import Directions, monte_carlo, ridge\n"
-        "monte_carlo(Directions(np.eye(2), True), np.arange(4.0), 1.0)\n"
+        "monte_carlo(Directions(np.eye(2)), np.arange(4.0), 1.0)\n"
         "assert not {'sklearn', 'scipy'} & set(sys.modules)\n"
         "ridge(np.eye(2), np.ones(2), 0.1)\n"
         "assert 'sklearn' in sys.modules and 'tensorflow' not in sys.modules\n"
@@ -180,18 +133,12 @@ def test_monte_carlo_does_without_scikit_learn():
 
 def test_a_large_penalty_gives_the_direction_of_monte_carlo():
     rng = np.random.default_rng(4)
-    directions, rewards = Antithetic(0.1 * rng.standard_normal((5, 8))), rng.standard_normal(10)
+    directions, rewards = Directions(0.1 * rng.standard_normal((5, 8))), rng.standard_normal(10)
     found = estimate_gradient(directions, rewards, configured(gradient="ridge", ridge_penalty=1e6))
     average = monte_carlo(directions, centred_ranks(rewards), 0.1)
     assert estimate_gradient(directions, rewards, configured(gradient="monte_carlo")).tolist() == average.tolist()
     cosine = found @ average / np.linalg.norm(found) / np.linalg.norm(average)
     assert cosine == pytest.approx(1.0, abs=1e-9)
-
-
-TRUST = CONFIG.trust_region.model_copy(
-    update={"min_radius": 0.4, "max_radius": 3.0, "accept_threshold": 0.05}
-    | {"shrink_threshold": 0.25, "shrink_factor": 0.5, "grow_threshold": 0.75, "grow_factor": 2.0}
-)
 
 
 def test_first_adam_steps_by_hand():
@@ -214,71 +161,6 @@ def test_a_gradient_of_zeros_moves_nothing():
     assert after is state
 
 
-def test_the_slope_of_a_linear_reward_is_found():
-    slope = np.array([1.0, -2.0])
-    offsets = Directions(0.1 * np.random.default_rng(0).standard_normal((10, 2)), True).offsets
-    assert fit_slope(offsets, 0.3 + offsets @ slope, 0.1, 1e-13) == pytest.approx(slope, abs=1e-5)
-
-
-def test_a_fit_by_hand():
-    # Offsets are 1 and -1 in units of the noise, rewards 0.2 and -0.2 beside their mean: 0.4 / (2 + 2 * 1) = 0.1.
-    found = fit_slope(np.array([[0.1], [-0.1]]), np.array([0.6, 0.2]), 0.1, 1.0)
-    assert found.tolist() == pytest.approx([1.0])  # half of the true 2
-
-
-def test_the_step_goes_along_the_slope_to_the_radius():
-    step = trust_region_step(TrustRegionState(2.0), np.array([3.0, 4.0]), lambda step: 10.0, TRUST)[0]
-    assert step.tolist() == pytest.approx([1.2, 1.6])
-
-
-@pytest.mark.parametrize(
-    ("actual", "accepted", "radius"),
-    [
-        (1.8, True, 2.0),  # 90 % of what was predicted: grows
-        (1.5, True, 1.0),  # 75 %, not more
-        (1.0, True, 1.0),
-        (0.5, True, 1.0),  # 25 %, not less
-        (0.2, True, 0.5),  # 10 %: taken, but with less trust
-        (0.1, False, 0.5),  # 5 %, not more
-        (-1.0, False, 0.5),
-        (np.nan, False, 0.5),
-    ],
-)
-def test_acceptance_by_hand(actual, accepted, radius):
-    slope = np.array([2.0, 0.0])  # predicts 2 for the step (1, 0)
-    asked = []
-
-    def improvement(step):
-        asked.append(step.tolist())
-        return actual
-
-    change, state, record = trust_region_step(TrustRegionState(1.0), slope, improvement, TRUST)
-    assert asked == [[1.0, 0.0]]
-    assert change.tolist() == ([1.0, 0.0] if accepted else [0.0, 0.0])
-    assert state.radius == radius
-    assert record == {
-        "trust_radius": 1.0,
-        "predicted_gain": 2.0,
-        "actual_gain": None if np.isnan(actual) else actual,
-        "accepted": accepted,
-    }
-
-
-def test_the_radius_keeps_its_limits():
-    slope = np.array([1.0])
-    assert trust_region_step(TrustRegionState(2.0), slope, lambda step: 2.0, TRUST)[1].radius == 3.0
-    assert trust_region_step(TrustRegionState(0.5), slope, lambda step: -2.0, TRUST)[1].radius == 0.4
-
-
-def test_a_flat_model_asks_nothing():
-    def never(step):
-        raise AssertionError
-
-    slope = fit_slope(np.array([[0.1], [-0.1]]), np.array([0.3, 0.3]), 0.1, 1.0)
-    change, state, record = trust_region_step(TrustRegionState(1.0), slope, never, TRUST)
-    assert (change.tolist(), state.radius, record["accepted"]) == ([0.0], 1.0, False)
-
-
 def test_candidates_are_compared_on_the_same_modules():
     rewards = np.array([[1.0, NAN, 3.0], [2.0, NAN, 4.0], [0.0, 9.0, NAN]])
     # The second module fails under two of three: it counts for nobody. The third is the third candidate's own fault.
@@ -287,20 +169,6 @@ def test_candidates_are_compared_on_the_same_modules():
     np.testing.assert_array_equal(mean_over_common(np.array([[1.0, NAN], [2.0, 5.0]])), [1.0, 2.0])
     assert np.isnan(mean_over_common(np.full((2, 2), NAN))).all()
     assert np.isnan(mean_over_common(np.zeros((2, 0)))).all()  # all modules are in quarantine
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ([0.1, 0.2], [0.4, 0.1], 0.1),
-        ([0.1, NAN], [0.4, 9.0], 0.3),  # the first's failure says nothing about the second
-        ([0.1, 0.2], [0.4, NAN], NAN),
-        ([NAN, NAN], [0.4, 0.1], NAN),
-        ([], [], NAN),
-    ],
-)
-def test_improvement_by_hand(first, second, expected):
-    assert mean_improvement(np.array([first, second], float)) == pytest.approx(expected, nan_ok=True)
 
 
 def test_figures_by_hand():

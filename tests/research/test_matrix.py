@@ -27,10 +27,10 @@ def test_every_combination_is_a_point():
 
 
 def test_a_point_is_the_configuration_with_its_settings_changed():
-    base = values(points={"es.step_size": [0.02], "es.trust_region.radius": [2.0]}, seeds=[0, 1])
+    base = values(points={"es.step_size": [0.02], "es.pairs": [3]}, seeds=[0, 1])
     (point,) = expand(base).points
     expected = copy.deepcopy(base)
-    expected["es"]["step_size"], expected["es"]["trust_region"]["radius"] = 0.02, 2.0
+    expected["es"]["step_size"], expected["es"]["pairs"] = 0.02, 3
     assert point.config == expected
     assert parse_config(point.config).es.step_size == 0.02
 
@@ -105,7 +105,7 @@ def test_names_of_values_that_are_no_words():
 @pytest.mark.parametrize(
     ("sweep", "message"),
     [
-        ({"points": {"es.stepsize": [0.1, 0.2]}}, "unknown setting 'es.stepsize'; known there: estimator, flip_share"),
+        ({"points": {"es.stepsize": [0.1, 0.2]}}, "unknown setting 'es.stepsize'; known there: flip_share, "),
         ({"points": {"es.step_size.x": [1]}}, "unknown setting 'es.step_size.x'; known there: none"),
         ({"points": {"es.step_size": [0.1, -1]}}, "sweep point es.step_size=-1: es.step_size: input should be greater"),
         ({"points": {"es.step_size": []}}, "sweep.points.es.step_size: list should have at least 1 item"),

@@ -2,40 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from mlgo.base.config import Positive, PositiveFloat, Section, Share
-
-
-class TrustRegionConfig(Section):
-    """Steps by a linear model of the reward, as long as its predictions hold."""
-
-    ridge_penalty: PositiveFloat
-    """Penalty of the ridge regression that fits it, in perturbations of standard deviation 1."""
-    radius: PositiveFloat
-    """Longest step at the start, in units of ``es.perturbation_unit``."""
-    min_radius: PositiveFloat
-    """The radius does not shrink below this."""
-    max_radius: PositiveFloat
-    """The radius does not grow above this."""
-    accept_threshold: Annotated[float, Field(ge=0.0)]
-    """A step is taken if the improvement is more than this share of the predicted one."""
-    shrink_threshold: float
-    """The radius shrinks if the improvement is less than this share of the predicted one."""
-    shrink_factor: Annotated[float, Field(gt=0.0, lt=1.0)]
-    """By what it shrinks."""
-    grow_threshold: float
-    """The radius grows if the improvement is more than this share of the predicted one."""
-    grow_factor: Annotated[float, Field(gt=1.0)]
-    """By what it grows."""
-
-    @model_validator(mode="after")
-    def _check_order(self) -> "TrustRegionConfig":
-        if not self.min_radius <= self.radius <= self.max_radius:
-            raise ValueError("radius must lie between min_radius and max_radius")
-        if self.shrink_threshold > self.grow_threshold:
-            raise ValueError("shrink_threshold must not be above grow_threshold")
-        return self
 
 
 class ESConfig(Section):
@@ -48,10 +17,8 @@ class ESConfig(Section):
     says, whatever ``start`` names; null goes on with the network of ``start``."""
     generations: Annotated[int, Field(ge=0)]
     """Updates of the mean policy."""
-    estimator: Literal["antithetic", "forward"]
-    """Candidates of a direction: mean plus and minus the perturbation, or plus alone, held against the mean itself."""
     pairs: Positive
-    """Directions per generation: twice as many candidates if antithetic, one more if forward."""
+    """Directions of a generation, each with two candidates: the mean plus and minus the perturbation."""
     modules: Positive
     """Training modules that are drawn for a generation."""
     modules_per_pair: Annotated[int, Field(ge=0)]
@@ -71,16 +38,12 @@ class ESConfig(Section):
     """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
     gradient: Literal["monte_carlo", "ridge"]
     """From ranked rewards to a gradient: average of the noise, or ridge regression on it."""
-    top_directions: Annotated[int, Field(ge=0)]
-    """Gradients use so many directions, those with the best candidates (Mania et al. 2018); 0 uses all."""
     ridge_penalty: PositiveFloat
     """Penalty of ridge gradients, in perturbations of standard deviation 1."""
-    update: Literal["adam", "trust_region"]
-    """From gradient to step. A trust region fits its own model instead of a gradient."""
     step_size: PositiveFloat
-    """Step size of Adam, in units of ``perturbation_unit``."""
-    trust_region: TrustRegionConfig
-    """Options of a trust region."""
+    """Step size of Adam in the first generation, in units of ``perturbation_unit``."""
+    step_decay: Annotated[float, Field(gt=0.0, le=1.0)]
+    """The step of each generation is that of the one before times this."""
     trainable_layers: Positive
     """How many of the last layers are varied; the others keep their cloned weights."""
     min_success_share: Share
@@ -93,9 +56,3 @@ class ESConfig(Section):
     """Validation modules used for that, at most."""
     save_every: Annotated[int, Field(ge=0)]
     """Generations between two policies in data/work/policies, where the best so far are kept too; 0 keeps none."""
-
-    @model_validator(mode="after")
-    def _check_pairs(self) -> "ESConfig":
-        if self.modules_per_pair and (self.estimator, self.update) != ("antithetic", "adam"):
-            raise ValueError("modules_per_pair needs estimator: antithetic and update: adam, which compare pairs")
-        return self

@@ -1,13 +1,13 @@
-"""Search space and directions of a generation; from their rewards to a gradient or a linear model, and to a step."""
+"""Search space and directions of a generation; from their rewards to a gradient, and to a step."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from mlgo.learn.es.config import ESConfig, TrustRegionConfig
+from mlgo.learn.es.config import ESConfig
 
 
 @dataclass(frozen=True)
@@ -81,48 +81,31 @@ class FlipControl:
 
 @dataclass(frozen=True)
 class Directions:
-    """Directions of a generation, float64 [pairs, num_params], with the candidates by which they are judged.
+    """Directions of a generation, float64 [pairs, num_params], each judged by two candidates.
 
-    Antithetic ones have two each, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017), all pluses first. Else
-    each has ``mean + noise`` alone, and the mean itself comes last. Rewards are float64 [num_candidates].
+    They are antithetic, ``mean + noise`` and ``mean - noise`` (Salimans et al. 2017), all pluses first. Rewards are
+    float64 [num_candidates].
     """
 
     noise: np.ndarray
-    antithetic: bool
-
-    @property
-    def span(self) -> int:
-        """Distance between the compared candidates, in units of the noise."""
-        return 2 if self.antithetic else 1
 
     @property
     def offsets(self) -> np.ndarray:
         """Candidates relative to the mean: float64 [num_candidates, num_params]."""
-        return np.concatenate([self.noise, -self.noise if self.antithetic else np.zeros_like(self.noise[:1])])
+        return np.concatenate([self.noise, -self.noise])
 
     def usable(self, rewards: np.ndarray) -> np.ndarray:
         """Which directions have two finite rewards to compare, bool [pairs]."""
-        plus, other = self._sides(np.isfinite(rewards))
-        return plus & other
+        return np.isfinite(rewards).reshape(2, -1).all(axis=0)
 
     def chosen(self, usable: np.ndarray, rewards: np.ndarray) -> tuple["Directions", np.ndarray]:
         """The usable directions, bool [pairs], with the rewards of their candidates."""
-        plus, other = self._sides(rewards)
-        left = np.concatenate([plus[usable], other[usable] if self.antithetic else other])
-        return Directions(self.noise[usable], self.antithetic), left
+        return Directions(self.noise[usable]), rewards.reshape(2, -1)[:, usable].ravel()
 
     def rises(self, rewards: np.ndarray) -> np.ndarray:
         """Difference of rewards along each direction: float64 [pairs]."""
-        plus, other = self._sides(rewards)
-        return plus - other
-
-    def better(self, rewards: np.ndarray) -> np.ndarray:
-        """Reward of the better candidate of each direction, or of its only one: float64 [pairs]."""
-        plus, other = self._sides(rewards)
-        return np.maximum(plus, other) if self.antithetic else plus
-
-    def _sides(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return values[: len(self.noise)], values[len(self.noise) :]
+        plus, minus = rewards.reshape(2, -1)
+        return plus - minus
 
 
 _BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
@@ -139,13 +122,10 @@ class AdamState:
 
 def estimate_gradient(directions: Directions, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
     """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names."""
-    if 0 < config.top_directions < len(directions.noise):
-        order = np.argsort(-directions.better(rewards), kind="stable")
-        directions, rewards = directions.chosen(np.isin(np.arange(len(order)), order[: config.top_directions]), rewards)
     scale, shaped = config.perturbation, centred_ranks(rewards)
     if config.gradient == "monte_carlo":
         return monte_carlo(directions, shaped, scale)
-    rises = directions.rises(shaped) / directions.span
+    rises = directions.rises(shaped) / 2
     return ridge(directions.noise / scale, rises, config.ridge_penalty) / scale
 
 
@@ -159,12 +139,12 @@ def centred_ranks(rewards: np.ndarray) -> np.ndarray:
 
 
 def monte_carlo(directions: Directions, shaped: np.ndarray, scale: float) -> np.ndarray:
-    """Average over the noise, ``sum(rise noise) / (span pairs scale^2)``: float64 [num_params].
+    """Average over the noise, ``sum(rise noise) / (2 pairs scale^2)``: float64 [num_params].
 
     Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".
     """
     noise = directions.noise
-    return directions.rises(shaped) @ noise / (directions.span * len(noise) * scale**2)
+    return directions.rises(shaped) @ noise / (2 * len(noise) * scale**2)
 
 
 def ridge(features: np.ndarray, targets: np.ndarray, penalty: float) -> np.ndarray:
@@ -191,43 +171,3 @@ def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple
     corrected = first / (1 - _BETA1**count), second / (1 - _BETA2**count)
     change = step_size * corrected[0] / (np.sqrt(corrected[1]) + _EPSILON)
     return change, AdamState(count, first, second)
-
-
-@dataclass(frozen=True)
-class TrustRegionState:
-    """Radius of the trusted region: the longest step, Euclidean, in search coordinates."""
-
-    radius: float
-
-
-def fit_slope(offsets: np.ndarray, rewards: np.ndarray, scale: float, penalty: float) -> np.ndarray:
-    """Fit ``reward(mean + step) - reward(mean) = slope step`` by ridge regression, intercept unpenalised.
-
-    The regression sees offsets, float64 [num_candidates, num_params], divided by their deviation ``scale``.
-    """
-    unit = offsets / scale
-    return ridge(unit - unit.mean(axis=0), rewards - rewards.mean(), penalty) / scale
-
-
-def trust_region_step(
-    state: TrustRegionState, slope: np.ndarray, improvement: Callable[[np.ndarray], float], config: TrustRegionConfig
-) -> tuple[np.ndarray, TrustRegionState, dict[str, Any]]:
-    """Try the longest trusted step along the slope; keep it if it brings what was predicted.
-
-    Returns:
-        Change of the mean, float64 [num_params], zeros when it is refused; the next state; a record for the history.
-    """
-    length = float(np.linalg.norm(slope))
-    step = slope * (state.radius / length) if length > 0.0 else np.zeros_like(slope)
-    predicted = float(slope @ step)
-    record = {"trust_radius": state.radius, "predicted_gain": predicted, "actual_gain": None, "accepted": False}
-    if not predicted > 0.0:  # equal rewards: the model is flat, and says nothing about its radius
-        return np.zeros_like(step), state, record
-    actual = improvement(step)
-    ratio = actual / predicted if np.isfinite(actual) else -np.inf
-    accepted = bool(ratio > config.accept_threshold)
-    growth = config.grow_factor if ratio > config.grow_threshold else 1.0
-    factor = config.shrink_factor if ratio < config.shrink_threshold else growth
-    radius = min(max(factor * state.radius, config.min_radius), config.max_radius)
-    record |= {"actual_gain": actual if np.isfinite(actual) else None, "accepted": accepted}
-    return step if accepted else np.zeros_like(step), TrustRegionState(radius), record

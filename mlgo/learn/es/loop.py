@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -47,12 +46,6 @@ def shared_out(num_pairs: int, num_modules: int, per_pair: int, rng: np.random.G
     return np.tile(shared, (2, 1))
 
 
-def mean_improvement(rewards: np.ndarray) -> float:
-    """Mean rise from the first to the second row of rewards, float64 [2, num_modules], where the first is not NaN."""
-    known = np.isfinite(rewards[0])
-    return float((rewards[1] - rewards[0])[known].mean()) if known.any() else float("nan")
-
-
 def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | None]:
     """Figures of one generation by rewards, float64 [num_candidates, num_modules]; None where nothing compiled.
 
@@ -76,8 +69,7 @@ def reward_figures(rewards: np.ndarray, means: np.ndarray) -> dict[str, float | 
 
 Evaluate = Callable[[np.ndarray, int], np.ndarray]
 """``(candidates float32 [num, num_params], generation) -> rewards float64 [num, num_modules]``, NaN where a compile
-failed, masked where none was asked for; the modules are the same whenever the generation is. A trust region asks twice
-in a generation."""
+failed, masked where none was asked for; the modules are the same whenever the generation is."""
 
 Steer = Callable[[np.ndarray, np.ndarray], float]
 """``(mean float64 [num_varied], noise [pairs, num_varied]) -> factor`` of noise and step."""
@@ -96,7 +88,7 @@ class EsState(State):
     """State of a run, enough to resume it: search points are float64 [num_varied], `best` of those validated."""
 
     mean: np.ndarray
-    optimizer: gradient.AdamState | gradient.TrustRegionState
+    optimizer: gradient.AdamState
 
     @property
     def beats_all_before(self) -> bool:
@@ -105,7 +97,7 @@ class EsState(State):
         return bool(last > max(before, default=float("-inf")))
 
 
-STATES = (EsState, gradient.AdamState, gradient.TrustRegionState)
+STATES = (EsState, gradient.AdamState)
 """Dataclasses of a checkpoint."""
 
 
@@ -149,9 +141,7 @@ def evolve(
 
     if state is None:
         zeros, record = np.zeros(coordinates.varied.size), {"generation": 0, "evaluations": 0, "skipped": False}
-        adam, region = gradient.AdamState(0, zeros, zeros), gradient.TrustRegionState(config.trust_region.radius)
-        optimizer: gradient.AdamState | gradient.TrustRegionState = adam if config.update == "adam" else region
-        state = validated(EsState(zeros, float("-inf"), (record,), zeros, optimizer))
+        state = validated(EsState(zeros, float("-inf"), (record,), zeros, gradient.AdamState(0, zeros, zeros)))
     _stop_if_all_skipped(state)
     return run_steps(state, config.generations, generation, after, validated, config.validate_every)
 
@@ -159,58 +149,32 @@ def evolve(
 def _next_generation(
     state: EsState, coordinates: gradient.Coordinates, evaluate: Evaluate, config: ESConfig, seed: int, steer: Steer
 ) -> tuple[EsState, np.ndarray]:
-    evaluations = state.history[-1]["evaluations"]
-
-    def rewards_at(offsets: np.ndarray) -> np.ndarray:
-        nonlocal evaluations
-        rewards = evaluate(coordinates.weights(state.mean + offsets), state.done)
-        evaluations += int(np.ma.count(rewards))
-        return rewards
-
     rng = generator(seed, "es", "noise", state.done)
     noise = config.perturbation * rng.standard_normal((config.pairs, state.mean.size))
     factor = steer(state.mean, noise)
-    scales = {"perturbation": factor * config.perturbation, "step_size": factor * config.step_size}
-    config = config.model_copy(update=scales)
-    directions = gradient.Directions(factor * noise, config.estimator == "antithetic")
-    rewards = rewards_at(directions.offsets)
+    step_size = factor * config.step_size * config.step_decay**state.done
+    config = config.model_copy(update={"perturbation": factor * config.perturbation})
+    directions = gradient.Directions(factor * noise)
+    rewards = evaluate(coordinates.weights(state.mean + directions.offsets), state.done)
     means = mean_over_common(rewards if config.ranks == "candidates" else ranks_by_module(rewards))
     usable = directions.usable(means)
+    skipped = bool(usable.mean() < max(config.min_success_share, 1e-9))
     record = {
         "generation": state.done + 1,
         **reward_figures(rewards, mean_over_common(rewards)),
         "noise": config.perturbation,
+        "step": step_size,
         "failed_candidates": int((~np.isfinite(means)).sum()),
         "successful_pairs": int(usable.sum()),
         "differing_pairs": int((directions.rises(means)[usable] != 0.0).sum()),
-        "skipped": bool(usable.mean() < max(config.min_success_share, 1e-9)),
+        "skipped": skipped,
+        "evaluations": state.history[-1]["evaluations"] + int(np.ma.count(rewards)),
     }
-    if not record["skipped"]:
-        change, optimizer, notes = _step(state.optimizer, *directions.chosen(usable, means), config, rewards_at)
+    if not skipped:
+        slope = gradient.estimate_gradient(*directions.chosen(usable, means), config)
+        change, optimizer = gradient.adam_step(state.optimizer, slope, step_size)
         state = replace(state, mean=_finite(state.mean + change), optimizer=optimizer)
-        record |= notes
-    record["evaluations"] = evaluations
     return replace(state, history=(*state.history, record)), rewards
-
-
-def _step(
-    optimizer: gradient.AdamState | gradient.TrustRegionState,
-    directions: gradient.Directions,
-    means: np.ndarray,
-    config: ESConfig,
-    rewards_at: Callable[[np.ndarray], np.ndarray],
-) -> tuple[np.ndarray, gradient.AdamState | gradient.TrustRegionState, dict[str, Any]]:
-    """Change of the mean by what the usable directions have shown, the optimiser's next state, and notes."""
-    if isinstance(optimizer, gradient.AdamState):
-        return *gradient.adam_step(
-            optimizer, gradient.estimate_gradient(directions, means, config), config.step_size
-        ), {}
-
-    def improvement(step: np.ndarray) -> float:
-        return mean_improvement(rewards_at(np.stack([np.zeros_like(step), step])))
-
-    slope = gradient.fit_slope(directions.offsets, means, config.perturbation, config.trust_region.ridge_penalty)
-    return gradient.trust_region_step(optimizer, slope, improvement, config.trust_region)
 
 
 def _finite(mean: np.ndarray) -> np.ndarray:
