@@ -1,6 +1,6 @@
 """Keep small tables of a run, or of looks at the sealed test set, so that tables of README and docs can be made again.
 
-Of a run it keeps histories of trainings, too, for: mlgo report budgets.
+Of a run it keeps histories and costs of trainings, too, for: mlgo report budgets.
 
 Example:
     python scripts/keep_results.py --data data --output docs/results/run
@@ -20,8 +20,9 @@ from mlgo.base.config import judged_split
 from mlgo.base.files import write_bytes
 from mlgo.cli.program import run_program
 from mlgo.compare.programs import find_programs
+from mlgo.learn.cost import cost_path
 
-HISTORIES = "policies/*/history.csv"
+OF_TRAININGS = ("policies/*/history.csv", str(cost_path(Path("work"), "*")))
 
 
 class Kept(NamedTuple):
@@ -46,16 +47,17 @@ def main() -> None:
     for kept in list(of_looks(args.looks) if args.looks else of_run(args.data)):
         write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
     if not args.looks:
-        keep_histories(args.data, args.output)
+        keep_trainings(args.data, args.output)
 
 
-def keep_histories(data: Path, output: Path) -> None:
-    """Keep the histories of the run's trainings, and none of trainings that it does not have."""
-    found = {path.relative_to(data) for path in data.glob(HISTORIES)}
-    for old in {path.relative_to(output) for path in output.glob(HISTORIES)} - found:
-        (output / old).unlink()
-    for history in sorted(found):
-        write_bytes(output / history, (data / history).read_bytes())
+def keep_trainings(data: Path, output: Path) -> None:
+    """Keep histories and costs of the run's trainings, and none of trainings that it does not have."""
+    for pattern in OF_TRAININGS:
+        found = {path.relative_to(data) for path in data.glob(pattern)}
+        for old in {path.relative_to(output) for path in output.glob(pattern)} - found:
+            (output / old).unlink()
+        for one in sorted(found):
+            write_bytes(output / one, (data / one).read_bytes())
 
 
 def of_run(data: Path) -> Iterator[Kept]:

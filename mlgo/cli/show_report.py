@@ -47,8 +47,8 @@ PAGES = {
     ),
     "budgets": _Page(
         "research.learner_gains",
-        ("markdown",),
-        "the best policy that each training has found within so many compiles",
+        ("markdown", "html"),
+        "the best policy that each training has found within so many compiles and minutes",
         "show_budgets",
     ),
     "sizes": _Page(
@@ -96,6 +96,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
     add_options(parser, "--json")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page as Markdown as well")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the page with its figures for a browser as well"
+    )
     parser.add_argument("--into", type=Path, metavar="FILE", help="write the short page into a Markdown file")
 
 
@@ -109,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
     mlgo report scoreboard --split validation --json     all learners of: make scoreboard
     mlgo report scoreboard --markdown docs/results/scoreboard.md
     mlgo report budgets                                  the best policy within 100 to 30,000 compiles, of all trainings
+    mlgo report budgets --html budgets.html              the same with figures, against compiles and minutes
     mlgo report sizes --data docs/results/scoreboard     gains of small and of large modules, of each learner
     mlgo report generalisation --measure exec_bytes      of: make generalisation
     mlgo report headroom                                 of: make headroom
@@ -122,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]
-    for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "into"):
+    for name in ("split", "measure", "learner", "preset", "experiments", "against", "markdown", "html", "into"):
         if getattr(args, name) is not None and name not in page.options:
             raise ConfigError(f"mlgo report {args.page} takes no --{name}; see mlgo report --help")
         if getattr(args, name) is None and args.page not in _OF_ONE_RUN:

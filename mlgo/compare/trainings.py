@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import read_input, read_record, readable
 from mlgo.base.names import PolicyName
 from mlgo.errors import ArtifactError
+from mlgo.learn.cost import cost_path, read_cost
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,23 @@ def read_curves(folder: Path, policies: Sequence[str]) -> list[Curve]:
     return [Curve(name, _read_columns(folder / name / "history.csv")) for name in policies]
 
 
+def with_minutes(curves: Sequence[Curve], work: Path, prefix: str = "") -> list[Curve]:
+    """Curves with a column ``minutes`` of one core, where the cost of the training is known.
+
+    A training's time is known in total only, so each of its compiles takes the same.
+    """
+    found = []
+    for curve in curves:
+        counts = [count for count in curve.columns.get("evaluations", []) if count is not None]
+        if cost_path(work, prefix + curve.policy).exists() and counts and counts[-1]:
+            cost = read_cost(work, prefix + curve.policy)
+            pace = cost.seconds * cost.workers / 60 / counts[-1]
+            spent = [None if one is None else pace * one for one in curve.columns["evaluations"]]
+            curve = replace(curve, columns={**curve.columns, "minutes": spent})
+        found.append(curve)
+    return found
+
+
 def _read_columns(path: Path) -> dict[str, list[float | None]]:
     with readable(path, "a table of numbers", ValueError, TypeError, csv.Error):
         reader = csv.DictReader(read_input(path).decode().splitlines())
@@ -62,8 +80,8 @@ def count_evaluations(policies: Path, policy: str) -> float:
     return counts[-1]
 
 
-BUDGETS = (100, 300, 1_000, 3_000, 10_000, 30_000)
-"""Compiles, validations included; about equal steps of a logarithm."""
+BUDGETS = {"evaluations": (100, 300, 1_000, 3_000, 10_000, 30_000), "minutes": (3, 10, 30, 100, 300)}
+"""By what is spent, compiles with validations, or minutes of one core: about equal steps of a logarithm."""
 
 _NEARLY = 0.9  # a training that ended after this share of a budget counts as one of that budget
 
@@ -74,35 +92,35 @@ class BudgetCurve:
 
     learner: str
     seeds: tuple[int, ...]
-    # float64 [num_points], compiles asked for when a policy was validated, in any of its trainings.
-    evaluations: np.ndarray
+    # float64 [num_points], what was spent when a policy was validated, in any of its trainings; see `BUDGETS`.
+    spent: np.ndarray
     # float64 [num_seeds, num_points], validation reward of the best policy until then; NaN before the first validation.
     gains: np.ndarray
 
     def within(self, budget: float) -> np.ndarray | None:
-        """Gain of each training within so many compiles, float64 [num_seeds]; None where trainings took far fewer."""
-        reached = np.flatnonzero(self.evaluations <= budget)
-        if not reached.size or self.evaluations[-1] < _NEARLY * budget:
+        """Gain of each training within a budget, float64 [num_seeds]; None where trainings spent far less."""
+        reached = np.flatnonzero(self.spent <= budget)
+        if not reached.size or self.spent[-1] < _NEARLY * budget:
             return None
         found: np.ndarray = self.gains[:, reached[-1]]
         return None if np.isnan(found).any() else found
 
 
-def budget_curves(curves: Sequence[Curve]) -> list[BudgetCurve]:
-    """Progress of each learner, by name; those that compile nothing are left out."""
-    named = [(PolicyName.of(curve.policy), curve.points("evaluations", "validation_reward")) for curve in curves]
+def budget_curves(curves: Sequence[Curve], spent: str = "evaluations") -> list[BudgetCurve]:
+    """Progress of each learner, by name, without those that compile nothing, or that do not say what they spent."""
+    named = [(PolicyName.of(curve.policy), curve.points(spent, "validation_reward")) for curve in curves]
     known = sorted((name, *points) for name, points in named if points[0] and points[0][-1] > 0)
     return [_progress(learner, list(group)) for learner, group in groupby(known, lambda one: one[0].learner)]
 
 
 def _progress(learner: str, trainings: Sequence[tuple[PolicyName, list[float], list[float]]]) -> BudgetCurve:
-    evaluations = np.unique(np.concatenate([np.asarray(x) for _, x, _ in trainings]))
-    gains = np.full((len(trainings), evaluations.size), np.nan)
+    spent = np.unique(np.concatenate([np.asarray(x) for _, x, _ in trainings]))
+    gains = np.full((len(trainings), spent.size), np.nan)
     for row, (_, x, y) in zip(gains, trainings, strict=True):
         best = np.maximum.accumulate(y)
-        last = np.searchsorted(x, evaluations, side="right") - 1
+        last = np.searchsorted(x, spent, side="right") - 1
         row[last >= 0] = best[last[last >= 0]]
-    return BudgetCurve(learner, tuple(name.seed for name, *_ in trainings), evaluations, gains)
+    return BudgetCurve(learner, tuple(name.seed for name, *_ in trainings), spent, gains)
 
 
 _TITLES = {

@@ -25,14 +25,17 @@ def rewards(curves: Sequence[Curve]) -> Figure | None:
     return _over_steps(series, steps, {"title": "mean reward (%)"}, zero=(None, 0))
 
 
-def budgets(curves: Sequence[Curve]) -> Figure | None:
-    """What each learner has found within how many compiles, median and range of its seeds; None without trainings."""
-    found = budget_curves(curves)
+_SPENT = {"evaluations": "compiles asked for, validations included", "minutes": "minutes of one core"}
+
+
+def budgets(curves: Sequence[Curve], spent: str = "evaluations") -> Figure | None:
+    """What each learner has found for how much, median and range of its seeds; None without trainings."""
+    found = budget_curves(curves, spent)
     if not found:
         return None
     series: list[Series] = []
     for i, one in enumerate(found):
-        x, gains = one.evaluations.tolist(), 100.0 * one.gains
+        x, gains = one.spent.tolist(), 100.0 * one.gains
         edge = {"line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
         band = edge | {"fill": "tonexty", "fillcolor": f"{style_of(i)['color']}26"}
         title = f"{one.learner}, {len(one.seeds)} seed{'s' * (len(one.seeds) > 1)}"
@@ -41,7 +44,7 @@ def budgets(curves: Sequence[Curve]) -> Figure | None:
             Series(title, x, np.max(gains, axis=0).tolist(), colour=i, style={"mode": "lines", **band}),
             Series(title, x, np.median(gains, axis=0).tolist(), colour=i, style={"line": {"shape": "hv"}}),
         ]
-    axis = {"title": "compiles asked for, validations included", "type": "log"}
+    axis = {"title": _SPENT[spent], "type": "log"}
     return chart(series, axis, {"title": "validation reward of the best policy so far (%)"}, 460, "lines+markers")
 
 

@@ -9,20 +9,23 @@ import numpy as np
 import pyarrow as pa
 
 from mlgo.base.artifacts import RESULTS, read_table
+from mlgo.base.files import write_text
 from mlgo.base.names import PolicyName
 from mlgo.compare.inference import Bootstrap
 from mlgo.compare.modules import policy_scores
 from mlgo.compare.scores import ComparisonRow, ScoreMatrix, claims, compare, policies_on
-from mlgo.compare.trainings import BUDGETS, BudgetCurve, budget_curves, read_curves
+from mlgo.compare.trainings import BUDGETS, BudgetCurve, Curve, budget_curves, read_curves, with_minutes
 from mlgo.errors import ArtifactError
 from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of
-from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, table_page, text_column
+from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, render, table_page, text_column
+from mlgo.report.training import budgets
 
 BUDGET_NOTE = (
-    "Reward of the best policy that a training has found within so many compiles, validations included: median over "
-    "the seeds, worst and best seed in parentheses. It is measured on the validation modules that also choose the "
-    "policy, so it says how fast a learner is, not what it gains."
+    "Reward of the best policy that a training has found within so many compiles, validations included, or so many "
+    "minutes of one core, at the mean pace of the training: median over the seeds, worst and best seed in parentheses. "
+    "It is measured on the validation modules that also choose the policy, so it says how fast a learner is, not what "
+    "it gains."
 )
 SIZE_NOTE = (
     "Gains of objects over the heuristic in total, all seeds together, by the bytes of text that a module has under "
@@ -30,42 +33,70 @@ SIZE_NOTE = (
     "modules can gain on small ones alone."
 )
 
+_UNITS = {"evaluations": "compiles", "minutes": "minutes"}
+
 BOUNDS = (1_000, 3_000, 10_000, 30_000, 100_000)
 """Bytes of text under the heuristic, up to which a module belongs to a class; about equal steps of a logarithm."""
 
 
 def show_budgets(args: argparse.Namespace) -> RenderedPage:
-    """The table of all trainings in ``policies/``; the same as Markdown."""
+    """The table of all trainings in ``policies/``; the same as Markdown, and as a page with figures."""
     folder = args.data / "policies"
     names = sorted(path.parent.name for path in folder.glob("*/history.csv") if PolicyName.find(path.parent.name))
-    found = budget_curves(read_curves(folder, names))
+    curves = with_minutes(read_curves(folder, names), args.data / "work")
+    found = _by_learner(curves)
     if not found:
         raise ArtifactError(f"{folder} holds no training that compiles; run: snakemake --cores all train")
-    record = []
-    for one in found:
-        within = {budget: one.within(budget) for budget in BUDGETS}
-        gains = {budget: None if some is None else some.tolist() for budget, some in within.items()}
-        record.append({"learner": one.learner, "seeds": one.seeds, "gains": gains})
-    return table_page(budget_table(found), BUDGET_NOTE, record)
+    table = budget_table(curves)
+    if args.html:
+        figures = {f"gain-against-{spent}": budgets(curves, spent) for spent in BUDGETS}
+        write_text(args.html, render("budgets.html.jinja", budgets=table, note=BUDGET_NOTE, figures=figures))
+    records = []
+    for learner, by_spent in found.items():
+        gains = {
+            spent: {
+                budget: None if (some := one.within(budget)) is None else some.tolist() for budget in BUDGETS[spent]
+            }
+            for spent, one in by_spent.items()
+        }
+        seeds = by_spent["evaluations"].seeds
+        records.append({"learner": learner, "seeds": seeds, "gains": gains.pop("evaluations"), "gains_by": gains})
+    return table_page(table, BUDGET_NOTE, records)
 
 
-def budget_table(found: Sequence[BudgetCurve]) -> Table:
+def _by_learner(curves: Sequence[Curve]) -> dict[str, dict[str, BudgetCurve]]:
+    """Progress by learner and by what it is set against, see `BUDGETS`."""
+    found: dict[str, dict[str, BudgetCurve]] = {}
+    for spent in BUDGETS:
+        for one in budget_curves(curves, spent):
+            found.setdefault(one.learner, {})[spent] = one
+    return found
+
+
+def budget_table(curves: Sequence[Curve]) -> Table:
     """Gains by learner; budgets that no training comes near are left out."""
+    found = _by_learner(curves)
 
-    def cell(one: BudgetCurve, style: Style, budget: int) -> str:
-        gains = one.within(budget)
-        if gains is None:
+    def within(learner: str, spent: str, budget: int) -> np.ndarray | None:
+        return found[learner][spent].within(budget) if spent in found[learner] else None
+
+    def cell(learner: str, style: Style, spent: str, budget: int) -> str:
+        if (gains := within(learner, spent, budget)) is None:
             return ""
         return f"{100 * np.median(gains):+.2f} % ({100 * gains.min():+.2f} to {100 * gains.max():+.2f})"
 
-    near = [budget for budget in BUDGETS if any(one.within(budget) is not None for one in found)]
     return Table(
         [
-            text_column("learner", lambda one: one.learner),
-            count_column("seeds", lambda one: len(one.seeds)),
-            *(Column(f"{budget:,} compiles", partial(cell, budget=budget)) for budget in near),
+            text_column("learner", str),
+            count_column("seeds", lambda learner: len(found[learner]["evaluations"].seeds)),
+            *(
+                Column(f"{budget:,} {_UNITS[spent]}", partial(cell, spent=spent, budget=budget))
+                for spent, some in BUDGETS.items()
+                for budget in some
+                if any(within(learner, spent, budget) is not None for learner in found)
+            ),
         ],
-        found,
+        list(found),
     )
 
 

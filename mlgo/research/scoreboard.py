@@ -17,7 +17,7 @@ from mlgo.compare.inference import Bootstrap, Comparison
 from mlgo.compare.modules import measured_modules
 from mlgo.compare.programs import measured_programs, shipped_totals
 from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole
-from mlgo.compare.trainings import budget_curves, check_seeds, count_evaluations, read_curves
+from mlgo.compare.trainings import check_seeds, count_evaluations, read_curves, with_minutes
 from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.learn.cost import PREFIXES, cost_path, read_cost
@@ -159,6 +159,7 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
             results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
             rows = compare_by_size(results, entries[0].split, args.measure, Bootstrap.of(settings))
         curves = read_curves(folder, [policy for one in entries for policy in one.policies])
+        curves = with_minutes(curves, args.data / "work", PREFIXES[problem.kind])
         page = pages.render(
             "scoreboard.md.jinja",
             table=table,
@@ -167,7 +168,7 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
             items="programs" if entries[0].ships else problem.kind,
             measure=args.measure if problem.kind == "modules" else "",
             complete=all(one.complete for one in entries),
-            budgets=budget_table(budget_curves(curves)),
+            budgets=budget_table(curves),
             budget_note=BUDGET_NOTE,
             sizes=size_table(rows) if rows else None,
             size_note=SIZE_NOTE,

@@ -11,6 +11,7 @@ from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
 from mlgo.base.config import load_config
 from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.units import unit_rows
+from mlgo.learn.cost import TrainingCost, recorded_cost
 from mlgo.report.choices import choice_comparisons
 from tests.compare.conftest import shipped_rows
 from tests.compare.test_headroom import result_rows, search_rows
@@ -86,6 +87,15 @@ def test_budgets_table_and_page(report, histories):
     assert short == "| es | 2 | +0.00 % (+0.00 to +0.00) | +0.00 % (+0.00 to +0.00) | +2.00 % (+1.00 to +3.00) |  |  |"
     assert long.endswith("| +0.00 % (+0.00 to +0.00) | +5.00 % (+5.00 to +5.00) |")
     assert "+2.00 % (+1.00 to +3.00)" in text
+
+
+def test_budgets_page_for_a_browser(report, histories):
+    with recorded_cost(histories / "work", "es-s0", TrainingCost("run", workers=1, seconds=60.0)):
+        pass
+    page = histories / "budgets.html"
+    text = report("budgets", "--data", histories, "--html", page)
+    assert "3 minutes" not in text  # one minute does not say what three would have found
+    assert [f'id="figure-gain-against-{what}"' in page.read_text() for what in ("evaluations", "minutes")] == [True] * 2
 
 
 def test_budgets_json_by_budget(as_json, histories):
@@ -314,8 +324,9 @@ def test_scoreboard_page(report, scoreboard, tmp_path):
         *("| bytes", "| ---", "| up to 1,000"),
     ]
     assert {row.count("|") for row in rows[:4]} == {18}
-    assert rows[4] == "| learner | seeds | 100 compiles | 300 compiles |"
-    assert rows[6] == "| es | 2 | +0.00 % (+0.00 to +0.00) | +0.50 % (+0.00 to +1.00) |"  # 300 and 310 compiles
+    assert rows[4] == "| learner | seeds | 100 compiles | 300 compiles | 3 minutes |"
+    none = "+0.00 % (+0.00 to +0.00)"  # 300 and 310 compiles took 3.3 and 4.7 minutes of one core
+    assert rows[6] == f"| es | 2 | {none} | +0.50 % (+0.00 to +1.00) | {none} |"
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",

@@ -1,11 +1,14 @@
 """What trainings have found within so many compiles, by hand; seeds stand together if they differ in the seed alone."""
 
+import time
+
 import numpy as np
 import pytest
 
 from mlgo.base.files import read_record, write_record
-from mlgo.compare.trainings import Curve, budget_curves, check_seeds
+from mlgo.compare.trainings import Curve, budget_curves, check_seeds, with_minutes
 from mlgo.errors import ArtifactError
+from mlgo.learn.cost import TrainingCost, recorded_cost
 from tests.fakes.policies import write_policy
 
 
@@ -27,7 +30,7 @@ CURVES = [
 def test_the_best_until_then_by_seed():
     one, other = budget_curves(CURVES)
     assert (one.learner, one.seeds, other.learner, other.seeds) == ("es", (0, 1), "ppo", (0,))
-    assert one.evaluations.tolist() == [60, 500, 900, 1000]
+    assert one.spent.tolist() == [60, 500, 900, 1000]
     assert one.gains.tolist() == [[0, 0, 0, 0.03], [0, 0.02, 0.02, 0.02]]
 
 
@@ -46,6 +49,17 @@ def test_a_seed_that_was_not_validated_yet():
     assert found.within(15) is None
     assert found.within(20).tolist() == [0.5, 0.125]
     assert np.isnan(found.gains[1, 0])
+
+
+def test_minutes_at_the_mean_pace_of_a_training(tmp_path):
+    # 1,000 compiles in 10 minutes of two cores: 1.2 of a core for each 60. Nothing is known of the other's cost.
+    with recorded_cost(tmp_path, "es-s0", TrainingCost("run", workers=2, seconds=600.0), started=time.monotonic()):
+        pass
+    found = with_minutes(CURVES, tmp_path)
+    (one,) = budget_curves(found, "minutes")
+    assert (one.learner, one.seeds, one.spent.tolist()) == ("es", (0,), pytest.approx([1.2, 20.0], rel=0.01))
+    assert one.within(19) == [0.0]
+    assert budget_curves(found)[0].seeds == (0, 1)
 
 
 PROVENANCE = {
