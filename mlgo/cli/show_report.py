@@ -75,7 +75,7 @@ _OF_KIND = {"modules": "overview", "choices": "cse"}
 _OF_ONE_RUN = ("overview", "truth", "difference")
 """Pages whose settings are those of the run."""
 
-_DEFAULTS = {"measure": measures.DEFAULT.name, "preset": PRESETS / "scoreboard.yaml"}
+_DEFAULTS = {"measure": measures.DEFAULT.name, "preset": [PRESETS / "scoreboard.yaml"]}
 
 
 def add_parser(commands: Any) -> None:
@@ -90,7 +90,12 @@ def add_parser(commands: Any) -> None:
         help="modules that count (default: the split that is judged)",
     )
     parser.add_argument("--measure", choices=measures.names(), help="what is compared")
-    parser.add_argument("--preset", type=Path, help="of the run; for a scoreboard, what its policies were trained with")
+    parser.add_argument(
+        "--preset",
+        type=Path,
+        action="append",
+        help="of the run; for a scoreboard, what its policies were trained with; may be repeated",
+    )
     parser.add_argument("--experiments", action="store_true", default=None, help="tell of DVC's experiments instead")
     parser.add_argument("--against", type=Path, metavar="DIR", help="folder of the results to compare with")
     parser.add_argument("--learner", help="whose policies (default: the last that was trained)")
@@ -122,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
     mlgo report cse                                      choices among candidates, of task jit-cse
     """
     if args.page is None:
-        settings = read_settings(default_config(), *filter(None, [args.preset]))
+        settings = read_settings(default_config(), *(args.preset or ()))
         args.page = _OF_KIND[PROBLEMS.get(settings.value("task")).kind]
         args.preset = args.preset if "preset" in PAGES[args.page].options else None
     page = PAGES[args.page]

@@ -117,9 +117,9 @@ def headline_table(truth: Headline, level: str, style: Style = PLAIN) -> Headlin
     )
 
 
-def bootstrap_of(preset: Path | None) -> Bootstrap:
+def bootstrap_of(presets: Sequence[Path] | None) -> Bootstrap:
     """How intervals are made: as the configuration says."""
-    return Bootstrap.of(read_settings(default_config(), *filter(None, [preset])))
+    return Bootstrap.of(read_settings(default_config(), *(presets or ())))
 
 
 def level_of(data: Path) -> str:

@@ -79,10 +79,10 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
     return sorted(entries, key=lambda one: (gains[one.learner] is None, -(gains[one.learner] or 0.0), one.learner))
 
 
-def training_command(entry: ScoreboardEntry, kind: Kind, preset: Path) -> str:
+def training_command(entry: ScoreboardEntry, kind: Kind, presets: Sequence[Path]) -> str:
     """The command that trains a learner's policies, on as many cores as it was measured with."""
     targets = " ".join(str(Path("data", HOMES[kind], "policies", policy, "weights.npy")) for policy in entry.policies)
-    return f"snakemake --cores {entry.cores} {targets} --configfile {preset}"
+    return f"snakemake --cores {entry.cores} {targets} --configfile {' '.join(map(str, presets))}"
 
 
 def _module_rows(
@@ -146,7 +146,7 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
 
 def show(args: argparse.Namespace) -> pages.RenderedPage:
     """The table; as a page with the commands that train each row."""
-    settings = read_settings(default_config(), args.preset)
+    settings = read_settings(default_config(), *args.preset)
     problem = PROBLEMS.get(settings.value("task"))
     entries = read_scoreboard(args.data, settings, args.split, args.measure)
     table = _table(entries)
@@ -182,17 +182,17 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
     return pages.RenderedPage(table.aligned(), record, page)
 
 
-def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], preset: Path, kind: Kind) -> None:
+def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], presets: Sequence[Path], kind: Kind) -> None:
     """Make sure that the page's commands would train these policies."""
-    config = load_config(default_config(), preset).model_dump(mode="json")
+    config, asked = load_config(default_config(), *presets).model_dump(mode="json"), " and ".join(map(str, presets))
     for one in entries:
         for policy in one.policies:
             known = read_record(policies / policy / "policy.json")["provenance"]
             sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
             if not sections or any(known[name] != config[name] for name in sections):
                 raise ConfigError(
-                    f"{policy} was trained with other settings of {one.learner} than {preset} has; name the preset it "
-                    "was trained with (--preset), or run: make scoreboard"
+                    f"{policy} was trained with other settings of {one.learner} than {asked} has; name "
+                    "what it was trained with (--preset), or run: make scoreboard"
                 )
 
 

@@ -159,8 +159,10 @@ def test_a_killed_session_is_reported_and_seeds_of_different_compilers_are_refus
 def test_the_command_trains_all_seeds(data):
     es, _ = read(data)
     targets = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
-    assert training_command(es, "modules", Path("p.yaml")) == f"snakemake --cores 2 {targets} --configfile p.yaml"
-    assert "data/cse/policies/es-s0/weights.npy" in training_command(es, "choices", Path("p.yaml"))
+    assert training_command(es, "modules", [Path("p.yaml"), Path("q.yaml")]).endswith(
+        f"2 {targets} --configfile p.yaml q.yaml"
+    )
+    assert "data/cse/policies/es-s0/weights.npy" in training_command(es, "choices", [Path("p.yaml")])
 
 
 @pytest.mark.parametrize(
