@@ -234,6 +234,8 @@ class TrainContext(ABC, Generic[Instance]):
             board = order.work / "tensorboard" / self.label
             self.progress = stack.enter_context(TrainingProgress(board, total, state.done if state else 0, unit))
             stack.enter_context(self.quarantine.explaining())
+            if self._checkpoint and state is None and any(path.parent.glob(f"{self.label}-*.npz")):
+                self.progress.say(f"{self.label} begins anew: its checkpoint is of other settings, inputs or code")
             yield state
 
     def evaluate(

@@ -187,6 +187,17 @@ def test_failures_are_counted_over_sessions_or_asked_for_again(tmp_path, asks_ag
     assert (cost.sessions, cost.evaluations, cost.compiles, cost.complete) == (2, 6, 6, True)
 
 
+def test_a_training_with_other_settings_begins_anew_and_says_so(tmp_path, capfd):
+    for step_size in (0.1, 0.1, 0.2):
+        order = module_order(tmp_path / "home", "es", tmp_path / "es-s0", step_size=step_size)
+        write_home(order.home)
+        context = ToyModules(order)
+        with context.training(3, "step", (State,)) as state:
+            context.after(state or State(context.start.weights, 0.5, ({}, {})))
+    said = [line for line in capfd.readouterr().err.splitlines() if "anew" in line]
+    assert said == ["es-s0 begins anew: its checkpoint is of other settings, inputs or code"]
+
+
 def test_what_is_logged_of_a_step(tmp_path, monkeypatch):
     logged = []
 
