@@ -160,14 +160,16 @@ def test_the_network_is_the_policy_and_softening_divides_its_logits(architecture
     assert np.array_equal(expected, 8.0 * softened)  # to the bit
 
 
-def test_one_step_goes_up_the_advantage():
-    networks = ActorCritic(np.zeros(3, np.float32), LINEAR, BOOLEAN, configured(epochs=1), 0)
+@pytest.mark.parametrize(("iteration", "step"), [(0, 0.2), (2, 0.05)])
+def test_one_step_goes_up_the_advantage(iteration, step):
+    config = configured(epochs=1, learning_rate_decay=0.5)
+    networks = ActorCritic(np.zeros(3, np.float32), LINEAR, BOOLEAN, config, 0)
     inputs = np.eye(2, dtype=np.float32)
     old = np.full(2, math.log(0.5), np.float32)
     batch = Batch(inputs, np.ones(2, np.float32), old, np.array([1.0, -2.0], np.float32), np.ones(2, np.float32))
-    record = networks.update(batch, generator(0, "step"))
+    record = networks.update(batch, generator(0, "step"), iteration)
     # Adam's first step is the step size against the sign of the gradient: slopes -1/4, 1/2 and, for the bias, 1/4.
-    assert networks.policy_weights.tolist() == pytest.approx([0.2, -0.2, -0.2], rel=1e-3)
+    assert networks.policy_weights.tolist() == pytest.approx([step, -step, -step], rel=1e-3)
     assert record["policy_loss"] == pytest.approx(0.5)  # -(1 - 2) / 2 at ratio 1
     assert record["entropy"] == pytest.approx(math.log(2.0))
     assert record["value_loss"] == pytest.approx(1.0)

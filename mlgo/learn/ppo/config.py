@@ -45,6 +45,8 @@ class PPOConfig(Section):
     """Questions per gradient step."""
     learning_rate: PositiveFloat
     """Adam step size of the policy."""
+    learning_rate_decay: Annotated[float, Field(gt=0.0, le=1.0)]
+    """The learning rate of the policy in each iteration is that of the one before times this."""
     value_learning_rate: PositiveFloat
     """Adam step size of the value network."""
     value_hidden: list[Positive]

@@ -85,7 +85,7 @@ def optimise(
             scale = scale.including([one.key for one in episodes], [one.reward for one in episodes])
             batch, record = _over_expectations(episodes, networks, scale, config)
         if len(batch.answers):
-            record |= networks.update(batch, generator(seed, "ppo", "minibatches", state.done))
+            record |= networks.update(batch, generator(seed, "ppo", "minibatches", state.done), state.done)
         rewards = np.array([one.reward for one in compiles])
         record = {
             "iteration": state.done + 1,

@@ -101,11 +101,11 @@ class ActorCritic:
         logits = forward(lambda part: self._actions.logits(self.policy, part), inputs)
         return np.asarray(self._actions.log_prob(ops, logits, chosen))
 
-    def update(self, batch: Batch, rng: np.random.Generator) -> dict[str, float]:
+    def update(self, batch: Batch, rng: np.random.Generator, iteration: int = 0) -> dict[str, float]:
         """Do several epochs over a batch, its questions in random order; the networks change in place.
 
         The policy stops at the first minibatch on which it has moved further than ``max_kl``; the value network
-        goes on.
+        goes on. The learning rate is that of the iteration, counted from 0.
 
         Returns:
             Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
@@ -114,11 +114,13 @@ class ActorCritic:
         records: list[dict[str, float]] = []
         value_losses: list[float] = []
         moved_too_far = False
-        for part in batch.shuffled(self._config, rng):
+        config = self._config
+        self._policy_optimizer.learning_rate = config.learning_rate * config.learning_rate_decay**iteration
+        for part in batch.shuffled(config, rng):
             inputs = part.inputs.astype(np.float32)
             if not moved_too_far:
                 records.append(self._update_policy(inputs, part))
-                moved_too_far = records[-1]["kl"] > self._config.max_kl
+                moved_too_far = records[-1]["kl"] > config.max_kl
             if self.value is not None:
                 loss, gradients = self._value_gradients(inputs, part.returns)
                 value_losses.append(_finite(loss, "value", "ppo.value_learning_rate"))
