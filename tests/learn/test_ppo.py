@@ -293,6 +293,9 @@ def test_advantages_of_functions_by_hand():
     # Another module is compared with itself alone, and one compile of it with none; 6 of 6, 6, 0, 0.
     found = advantages_of_functions([nothing, inlining("b", [1, 1], [99, -1, -1]), f_into_main], 3.0)
     assert found.tolist() == [-1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    # Ten times the bytes in another module weigh as much.
+    large = [inlining("b", [0, 0], [300, 200, 100]), inlining("b", [1, 0], [440, -1, 100])]
+    assert advantages_of_functions([nothing, f_into_main, *large], 3.0).tolist() == [-1.0, 0.0, 1.0, 0.0] * 2
     # Three compiles, by leave one out. main: 30, 44, 30 less 37, 30, 37; f: saves 0, 20, 0 where 10, 0, 10 are usual.
     found = advantages_of_functions([nothing, f_into_main, nothing], 0.9)
     root = math.sqrt((3**2 + 6**2 + 3**2) / 3)

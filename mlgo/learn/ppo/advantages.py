@@ -101,7 +101,7 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
 
 
 def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
-    """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares.
+    """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares of the module.
 
     float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
     """
@@ -115,10 +115,14 @@ def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.
         functions = side_by_side([episodes[number].credit for number in numbers])
         grown = _over_others(functions.sizes, functions.present)
         saved = _over_others(functions.gone, functions.asked)
-        for row, number in enumerate(numbers):
-            found[number] = -(grown[row, functions.callers[row]] + saved[row, functions.callees[row]])
-    advantages = np.concatenate([np.zeros(0), *found])
-    return clipped(advantages, advantages != 0.0, limit)
+        smaller = [
+            -(grown[row, functions.callers[row]] + saved[row, functions.callees[row]]) for row in range(len(numbers))
+        ]
+        joined = np.concatenate(smaller)
+        parts = np.split(clipped(joined, joined != 0.0, limit), np.cumsum([len(part) for part in smaller])[:-1])
+        for number, part in zip(numbers, parts, strict=True):
+            found[number] = part
+    return np.concatenate([np.zeros(0), *found])
 
 
 def _over_others(values: np.ndarray, holds: np.ndarray) -> np.ndarray:
