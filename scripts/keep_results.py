@@ -1,13 +1,17 @@
 """Keep small tables of a run, or of looks at the sealed test set, so that tables of README and docs can be made again.
 
-Of a run it keeps histories and costs of trainings, too, for: mlgo report budgets.
+Of a run it keeps histories and costs of trainings, too, for: mlgo report budgets. Runs of one corpus on several
+machines, each with seeds of its own, are kept as one: --data FOLDER FOLDER; what is kept may be among them.
 
 Example:
     python scripts/keep_results.py --data data --output docs/results/run
+    python scripts/keep_results.py --data docs/results/scoreboard data --output docs/results/scoreboard
     python scripts/keep_results.py --looks data/sealed/evaluation/*/objects --output docs/results/sealed
 """
 
 import argparse
+import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +24,10 @@ from mlgo.base.config import judged_split
 from mlgo.base.files import write_bytes
 from mlgo.cli.program import run_program
 from mlgo.compare.programs import find_programs
+from mlgo.errors import ArtifactError
 from mlgo.learn.cost import cost_path
 
+CONTENDER = ("contender", "policy", "seed")
 OF_TRAININGS = ("policies/*/history.csv", str(cost_path(Path("work"), "*")))
 
 
@@ -37,27 +43,30 @@ class Kept(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     source = parser.add_mutually_exclusive_group()
-    source.add_argument("--data", type=Path, default=Path("data"), help="folder of the run (default: %(default)s)")
+    source.add_argument(
+        "--data", type=Path, nargs="+", default=[Path("data")], metavar="DIR", help="folders of the run (default: data)"
+    )
     source.add_argument(
         "--looks", type=Path, nargs="+", metavar="DIR", help="folders of evaluations, one for each policy"
     )
     parser.add_argument("--output", type=Path, default=Path("docs/results/run"), help="(default: %(default)s)")
     args = parser.parse_args()
 
-    for kept in list(of_looks(args.looks) if args.looks else of_run(args.data)):
+    runs = [list(of_run(data)) for data in args.data] if not args.looks else []
+    for kept in of_looks(args.looks) if args.looks else map(as_one, *runs):
         write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
     if not args.looks:
         keep_trainings(args.data, args.output)
 
 
-def keep_trainings(data: Path, output: Path) -> None:
-    """Keep histories and costs of the run's trainings, and none of trainings that it does not have."""
+def keep_trainings(folders: Sequence[Path], output: Path) -> None:
+    """Keep histories and costs of the trainings, and none of trainings that no run has."""
     for pattern in OF_TRAININGS:
-        found = {path.relative_to(data) for path in data.glob(pattern)}
-        for old in {path.relative_to(output) for path in output.glob(pattern)} - found:
+        found = {path.relative_to(data): path for data in reversed(folders) for path in data.glob(pattern)}
+        for old in {path.relative_to(output) for path in output.glob(pattern)} - set(found):
             (output / old).unlink()
-        for one in sorted(found):
-            write_bytes(output / one, (data / one).read_bytes())
+        for name, path in sorted(found.items()):
+            write_bytes(output / name, path.read_bytes())
 
 
 def of_run(data: Path) -> Iterator[Kept]:
@@ -72,6 +81,22 @@ def of_run(data: Path) -> Iterator[Kept]:
         yield _read(ran, PROGRAMS)
 
 
+def as_one(first: Kept, *others: Kept) -> Kept:
+    """A table of several runs: of each contender, and each seed of it, what the first run says that has it."""
+    if not others:
+        return first
+    origins = [kept.origin for kept in (first, *others)]
+    if len(set(re.findall(r'"scores_sha256": "(\w+)"', json.dumps(origins)))) > 1:
+        raise ArtifactError("these runs measured different corpora or compilers; keep them in folders of their own")
+    names = [name for name in CONTENDER if name in first.schema.names]
+    tables, known = [first.table], set(_rows(first.table, names))
+    for other in others:
+        rows = _rows(other.table, names)
+        tables.append(other.table.filter(pa.array([row not in known for row in rows])))
+        known.update(rows)
+    return first._replace(table=pa.concat_tables(tables), origin={"runs": origins})
+
+
 def of_looks(folders: Sequence[Path]) -> Iterator[Kept]:
     """What ships and modules under several policies; sizes without a policy are those of the first look."""
     for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS)):
@@ -82,6 +107,10 @@ def of_looks(folders: Sequence[Path]) -> Iterator[Kept]:
         ]
         origin = {"looks": {look.origin["policy"]: look.origin for look in looks}}
         yield Kept(name, pa.concat_tables([looks[0].table, *own]), schema, origin)
+
+
+def _rows(table: pa.Table, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
 def _read(path: Path, schema: pa.Schema) -> Kept:

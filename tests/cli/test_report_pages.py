@@ -1,13 +1,16 @@
 """`mlgo report`: each page in the terminal, as JSON and as Markdown."""
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows
+from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows, write_table
 from mlgo.base.config import load_config
 from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.units import unit_rows
@@ -106,14 +109,45 @@ def test_budgets_json_by_budget(as_json, histories):
     assert long["gains"]["10000"] == [0.05]
 
 
+def keep_results(*args):
+    command = [sys.executable, "scripts/keep_results.py", *args]
+    return subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=WITHIN_S)
+
+
 def test_histories_that_are_kept_tell_the_same(as_json, tmp_path):
     data, kept = write_run(tmp_path / "data"), tmp_path / "kept"
     write_text(kept / "policies/gone-s0/history.csv", HISTORIES["es-s0"])  # of an earlier run
-    command = [sys.executable, "scripts/keep_results.py", "--data", data, "--output", kept]
-    subprocess.run(command, cwd=REPOSITORY, check=True, timeout=WITHIN_S)
+    keep_results("--data", data, "--output", kept)
     first, second = (as_json("budgets", "--data", one) for one in (data, kept))
     assert first == second
     assert (kept / "evaluation/results.parquet").exists()
+
+
+def of_seeds(run, seeds, scores="a"):
+    """What a machine has that trained some of the seeds alone."""
+    for name, column in (("results", "seed"), ("shipped", "contender")):
+        path = run / f"evaluation/{name}.parquet"
+        table = pq.read_table(path)
+        others = ["es-s0", "es-s1"] if column == "contender" else [0, 1]
+        wanted = [f"es-s{seed}" for seed in seeds] if column == "contender" else seeds
+        rows = [row for row in table.to_pylist() if row[column] in wanted or row[column] not in others]
+        write_table(path, pa.Table.from_pylist(rows, table.schema), table.schema, {"scores_sha256": scores})
+    for seed in {0, 1} - set(seeds):
+        shutil.rmtree(run / f"policies/es-s{seed}")
+    return run
+
+
+def test_runs_of_several_machines_are_kept_as_one(as_json, tmp_path):
+    one, two, whole = (write_run(tmp_path / name) for name in ("one", "two", "whole"))
+    kept = tmp_path / "kept"
+    assert keep_results("--data", of_seeds(one, [0]), "--output", kept).returncode == 0
+    assert keep_results("--data", kept, of_seeds(two, [1]), "--output", kept).returncode == 0
+    for report in ("budgets", "sizes"):
+        assert as_json(report, "--data", kept) == as_json(report, "--data", whole)
+    other = of_seeds(write_run(tmp_path / "other"), [1], scores="b")
+    refused = keep_results("--data", kept, other, "--output", kept)
+    assert refused.returncode == 1
+    assert "measured different corpora or compilers" in refused.stderr
 
 
 @pytest.fixture
