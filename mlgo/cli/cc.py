@@ -49,21 +49,15 @@ def add_parser(commands: Any) -> None:
     for name, text in _HELP.items():
         parser = add_command(commands, name, run, text=text)
         add_choice_options(parser)
-        parser.add_argument("--plain", action="store_true", help="do not ask the policy")
         parser.add_argument("--whole", action="store_true", help="compile to bitcode, link as one module by mlgo ld")
         parser.add_argument("--thin", action="store_true", help="compile for ThinLTO, link by mlgo ld --thin")
         parser.set_defaults(tool=name)
 
 
 def add_choice_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the compilers and linkers for builds share."""
-    parser.add_argument(
-        "--policy",
-        metavar="P",
-        help="a policy's folder, or the name of an installed one (default: $MLGO_POLICY, else the released policy)",
-    )
+    """Add what the compilers and linkers of C for builds share."""
+    add_policy_options(parser, "what the compiler takes")
     parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
-    parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
     add_languages(parser)
     parser.add_argument(
         "--ships",
@@ -71,8 +65,21 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
         metavar="RECORD",
         help="what ships, where the commands of the build say other: whole,folding=all (default: $MLGO_SHIPS)",
     )
+
+
+def add_policy_options(
+    parser: argparse.ArgumentParser, arguments: str, nargs: str = "*", metavar: str = "-- ARGUMENT"
+) -> None:
+    """Add what all compilers for builds share."""
+    parser.add_argument(
+        "--policy",
+        metavar="P",
+        help="a policy's folder, or the name of an installed one (default: $MLGO_POLICY, else the released policy)",
+    )
+    parser.add_argument("--plain", action="store_true", help="do not ask the policy")
+    parser.add_argument("--any-level", action="store_true", help="at every -O, not only at the one of its training")
     parser.add_argument("--log", metavar="FILE", help="append a line of JSON for each command")
-    parser.add_argument("arguments", nargs="*", metavar="-- ARGUMENT", help="what the compiler takes")
+    parser.add_argument("arguments", nargs=nargs, metavar=metavar, help=arguments)
 
 
 def add_languages(parser: argparse.ArgumentParser) -> None:
@@ -141,13 +148,15 @@ def become_plain(
     if error is None:
         _become(command)
     _prepare_to_end()
-    if (status := os.spawnv(os.P_WAIT, command[0], command)) == 0:
+    if (status := os.spawnvp(os.P_WAIT, command[0], command)) == 0:
         print(f"mlgo {args.tool}: warning: {error}; done without the policy", file=sys.stderr)
     sys.exit(status if status >= 0 else 128 - status)
 
 
 def _plain_command(args: argparse.Namespace, toolchain: Toolchain, choice: Callable[[], DriverChoice]) -> list[str]:
     """Start a driver, which mends what zig's own does wrong: the one of this policy, or of the default one."""
+    if args.tool == "rustc":
+        return list(args.arguments)
     for one in (choice, lambda: DriverChoice.plain(toolchain.binary)):
         with suppress(MlgoError):
             tool = "c++" if LANGUAGES[args.tool] == "c++" else "cc"
@@ -166,4 +175,4 @@ def _prepare_to_end() -> None:
 
 def _become(command: list[str]) -> NoReturn:
     _prepare_to_end()
-    os.execv(command[0], command)
+    os.execvp(command[0], command)

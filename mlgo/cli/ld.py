@@ -29,7 +29,6 @@ def add_parser(commands: Any) -> None:
         add_choice_options(parser)
         parser.add_argument("--thin", action="store_true", help="by ThinLTO, of what mlgo cc --thin has made")
         parser.add_argument("--whole", action="store_true", help=argparse.SUPPRESS)  # of mlgo cc, which it comes from
-        parser.add_argument("--plain", action="store_true", help="do not ask the policy")
         parser.add_argument("--no-guard", action="store_true", help="do not link without the policy to compare")
         parser.add_argument(
             "--timeout", type=positive_float, default=1800.0, metavar="S", help="deadline of a step (default: 1800)"

@@ -26,6 +26,8 @@ COMMANDS = {
     "c++": "mlgo.cli.cc",
     "ld": "mlgo.cli.ld",
     "ld++": "mlgo.cli.ld",
+    "cargo": "mlgo.cli.rust",
+    "rustc": "mlgo.cli.rust",
     "evaluate": "mlgo.cli.evaluate",
     "tune": "mlgo.cli.tune",
     "import": "mlgo.cli.import_model",

@@ -53,6 +53,26 @@ def die_with_parent(signal_number: int = signal.SIGKILL, *, parent: int | None =
         os.kill(os.getpid(), signal_number)
 
 
+def run_for_user(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a command that a user has given, with the terminal; return its exit status as a shell has it.
+
+    Ctrl-C reaches it, too; its end is waited for, as what it has done until then is kept. SIGTERM is passed on.
+    """
+    process = subprocess.Popen(
+        command, env=environment, preexec_fn=functools.partial(die_with_parent, signal.SIGTERM, parent=os.getpid())
+    )
+    while True:
+        try:
+            status = process.wait()
+            return status if status >= 0 else 128 - status
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+        except SystemExit:
+            process.terminate()
+            process.wait()
+            raise
+
+
 @functools.cache
 def _setpriv() -> str | None:
     """Program of util-linux that asks the kernel for a signal; None where it is missing, or from before 2018."""

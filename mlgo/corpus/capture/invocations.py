@@ -11,8 +11,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +19,7 @@ from typing import Literal
 from mlgo.base.files import joined, read_input
 from mlgo.base.output import make_folders
 from mlgo.errors import ArtifactError, ConfigError
+from mlgo.host.process import run_for_user
 
 Tool = Literal["cc", "c++", "ar", "ld"]
 
@@ -184,13 +183,7 @@ def run_build(command: Sequence[str], folder: Path, environment: Mapping[str, st
     wrapped = wrap_tools(folder, environment)
     if shutil.which(command[0], path=wrapped["PATH"]) is None:
         raise ConfigError(f"cannot start {command[0]}: no such program")
-    process = subprocess.Popen(command, env=wrapped)
-    while True:
-        try:
-            status = process.wait()
-            return status if status >= 0 else 128 - status
-        except KeyboardInterrupt:  # the build has had it, too, and what it did until then is kept
-            process.send_signal(signal.SIGINT)
+    return run_for_user(command, wrapped)
 
 
 def wrap_tools(

@@ -1,30 +1,22 @@
-// A compiler that asks a policy: `driver cc|c++ [--plain] [--whole|--thin|--ships RECORD] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++|rustc [--plain] [--whole|--thin|--ships RECORD] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
 // wrong with the channel, the command runs again as a plain one: a build never fails because of a policy. With --whole,
 // objects carry their bitcode before optimization, and links become `mlgo ld`, which merges it and asks once. With --thin,
 // compiles for ThinLTO are advised, and links become `mlgo ld`, which has `driver run -- COMMAND` advise the linker.
+#include "asked.h"
 #include "caches.h"
 #include "command.h"
-#include "conversation.h"
 #include "embedded.h"
 #include "process.h"
+#include "rust.h"
+#include "session.h"
 #include "settings.h"
 #include "text.h"
 #include "zig.h"
 
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <time.h>
-
 namespace {
-
-struct Options {
-  bool IsCxx = false, IsCommand = false, IsPlain = false, IsWhole = false, IsThin = false, AnyLevel = false;
-  const char *Log = nullptr;
-  List<const char *> Languages; // in which the policy is asked, if not as it was made
-};
 
 // Take the form from a record of what ships, see mlgo/base/ships.py; the rest of it is of the link. False for others.
 bool readShips(Options &Asked, const char *Record) {
@@ -45,16 +37,6 @@ bool readShips(Options &Asked, const char *Record) {
     }
   }
   return true;
-}
-
-double now() {
-  timespec Time;
-  clock_gettime(CLOCK_MONOTONIC, &Time);
-  return Time.tv_sec + Time.tv_nsec * 1e-9;
-}
-
-void warn(const char *Reason) {
-  fprintf(stderr, "mlgo cc: warning: %s; compiled without the policy\n", Reason);
 }
 
 // Changes with a file: a hash of its content or, of a large one, of what changes with that. `drivers.py` has the same.
@@ -88,42 +70,6 @@ bool isCurrent() {
   return true;
 }
 
-void quote(List<char> &Line, const char *Text) {
-  Line.add('"');
-  for (; *Text; ++Text) {
-    char Escaped[8];
-    const unsigned char Char = *Text;
-    const bool IsOdd = Char < 0x20 || Char == '"' || Char == '\\';
-    const int Length = IsOdd ? snprintf(Escaped, sizeof Escaped, "\\u%04x", Char) : 1;
-    Line.add(IsOdd ? Escaped : Text, Length);
-  }
-  Line.add('"');
-}
-
-// A line of JSON for each command; written at once, so that those of many compiles do not mix.
-void log(const Options &Asked, const Command &Given, const char *Outcome, const char *Reason, long NumQuestions,
-         long NumChanges, double Seconds) {
-  if (!Asked.Log)
-    return;
-  List<char> Line;
-  char Numbers[128];
-  const auto add = [&](const char *Text) { Line.add(Text, strlen(Text)); };
-  add("{\"source\":");
-  quote(Line, Given.Source ? Given.Source : "");
-  add(",\"outcome\":");
-  quote(Line, Outcome);
-  add(",\"reason\":");
-  quote(Line, Reason);
-  snprintf(Numbers, sizeof Numbers, ",\"questions\":%ld,\"not_zero\":%ld,\"seconds\":%.4f}\n", NumQuestions, NumChanges,
-           Seconds);
-  add(Numbers);
-  const int File = open(Asked.Log, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_CLOEXEC, 0666);
-  if (File < 0 || write(File, Line.data(), Line.size()) < 0)
-    fprintf(stderr, "mlgo cc: warning: cannot write %s: %s\n", Asked.Log, strerror(errno));
-  if (File >= 0)
-    close(File);
-}
-
 // The real compiler's words: its name, advice, the user's, what makes zig's driver take -Oz. A whole command has its name.
 void addWords(List<const char *> &Words, const Options &Asked, const Command &Given, const char *const *Advice,
               size_t NumAdvice, char *const *Arguments, size_t NumArguments) {
@@ -145,17 +91,11 @@ void addWords(List<const char *> &Words, const Options &Asked, const Command &Gi
   Words.add(nullptr);
 }
 
-[[noreturn]] void start(List<const char *> &Words) {
-  execv(Words[0], const_cast<char *const *>(Words.data()));
-  fprintf(stderr, "mlgo cc: error: cannot start %s: %s\n", Words[0], strerror(errno));
-  _exit(127);
-}
-
-[[noreturn]] void become(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments,
+[[noreturn]] void becomeCompiler(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments,
                          const char *const *More = nullptr, size_t NumMore = 0) {
   List<const char *> Words;
   addWords(Words, Asked, Given, More, NumMore, Arguments, NumArguments);
-  start(Words);
+  become(Words.data());
 }
 
 // Becomes the mlgo command itself, which is Python. Returns only if that cannot be started.
@@ -202,65 +142,6 @@ const char *whyImpossible(const Command &Given) {
   return nullptr;
 }
 
-struct Outcome {
-  int Status = 0;               // of the compiler, as waitpid gives it
-  int Signal = 0;               // that the driver got meanwhile
-  const char *Wrong = nullptr;  // what went wrong with the channel
-};
-
-// Answers until the compiler ends. It has no deadline of its own: how long a compile may take, its build decides.
-Outcome talk(Conversation<Model> &Talk, const Folder &Place, pid_t Process, int Signals, int Errors, List<char> &Said) {
-  Outcome Found;
-  pollfd Watched[] = {{openProcess(Process), POLLIN, 0},
-                      {Place.Questions, POLLIN, 0},
-                      {Signals, POLLIN, 0},
-                      {Errors, POLLIN, 0}};
-  char Bytes[1 << 16];
-  const auto listen = [&] {
-    const ssize_t Count = read(Errors, Bytes, sizeof Bytes);
-    if (Count > 0)
-      Said.add(Bytes, Count);
-    if (Count == 0) // it has closed its end
-      Watched[3].fd = -1;
-    return Count > 0;
-  };
-  const auto receive = [&] {
-    const ssize_t Count = read(Place.Questions, Bytes, sizeof Bytes);
-    if (Count > 0 && !Found.Wrong)
-      Found.Wrong = Talk.feed(Bytes, Count, Place.Answers);
-    if (Found.Wrong)
-      kill(-Process, SIGKILL);
-    return Count > 0;
-  };
-  if (Watched[0].fd < 0) {
-    Found.Wrong = "the compiler cannot be watched";
-    kill(-Process, SIGKILL);
-  }
-  while (Watched[0].fd >= 0 && !(Watched[0].revents & POLLIN)) {
-    if (poll(Watched, 4, -1) < 0 && errno != EINTR)
-      break;
-    if (Watched[1].revents & POLLIN)
-      receive();
-    if (Watched[3].revents)
-      listen();
-    if (Watched[2].revents & POLLIN) {
-      signalfd_siginfo Info;
-      if (read(Signals, &Info, sizeof Info) == sizeof Info)
-        kill(-Process, Found.Signal = static_cast<int>(Info.ssi_signo));
-      kill(-Process, SIGCONT); // whatever has stopped it
-    }
-  }
-  while (!Found.Wrong && receive()) // what it wrote before it ended
-    ;
-  kill(-Process, SIGKILL); // what it left running, while its number cannot be another's
-  waitpid(Process, &Found.Status, 0);
-  while (listen())
-    ;
-  if (Watched[0].fd >= 0)
-    close(Watched[0].fd);
-  return Found;
-}
-
 // The file that a command of one source makes.
 void addOutput(const Command &Given, List<char> &Name) {
   const char *Slash = Given.Source ? strrchr(Given.Source, '/') : nullptr, *Stem = Slash ? Slash + 1 : Given.Source;
@@ -298,7 +179,7 @@ int again(const Options &Asked, const Command &Given, char *const *Arguments, si
   const int Status = runWithin(Words.data());
   if (Status == 0)
     warn(Reason);
-  log(Asked, Given, Status ? "plain" : Outcome, Status ? "it does not compile" : Reason, 0, 0, now() - Start);
+  log(Asked, Given.Source, Status ? "plain" : Outcome, Status ? "it does not compile" : Reason, 0, 0, now() - Start);
   return Status;
 }
 
@@ -312,19 +193,9 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     return again(Asked, Given, Arguments, NumArguments, "failed", "the temporary folder cannot be written (TMPDIR)",
                  Start);
   }
-  sigset_t Caught, Before;
-  sigemptyset(&Caught);
-  const int Deadly[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-  for (const int Signal : Deadly) {
-    struct sigaction Now;
-    if (sigaction(Signal, nullptr, &Now) == 0 && Now.sa_handler != SIG_IGN) // as under nohup
-      sigaddset(&Caught, Signal);
-  }
-  sigprocmask(SIG_BLOCK, &Caught, &Before);
-  const int Signals = signalfd(-1, &Caught, SFD_CLOEXEC);
-  Guard Guarding;
   List<const char *> Advice, Words;
-  List<char> Option, Said, Output, Named;
+  List<char> Option, Output, Named;
+  Said Text;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
   const char *const Terminal = getenv("TERM");
@@ -354,26 +225,8 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   const char *const Crashes = "CLANG_CRASH_DIAGNOSTICS_DIR"; // where clang says how it was started
   const bool HasCrashes = getenv(Crashes);
   setenv(Crashes, Place.Path, 0);
-  int Errors[2] = {-1, -1};
-  const bool Ready = Signals >= 0 && pipe2(Errors, O_CLOEXEC) == 0 && fcntl(Errors[0], F_SETFL, O_NONBLOCK) == 0;
-  const pid_t Process =
-      Ready && Guarding.start(Place.Path) ? startGroup(Words.data(), Guarding.Pipe, Errors[1], Before) : -1;
-  close(Errors[1]);
-  Outcome Found;
-  Conversation<Model> Talk(settings::Result, settings::AnswerBytes, settings::InputBytes, settings::NumInputs);
-  if (Process < 0)
-    Found.Wrong = "no process can be started";
-  else
-    Found = talk(Talk, Place, Process, Signals, Errors[0], Said);
   Named.add(Place.Path, strlen(Place.Path) + 1);
-  Place.clear();
-  Guarding.dismiss();
-  sigprocmask(SIG_SETMASK, &Before, nullptr);
-  if (Found.Signal) { // end as a compiler would
-    writeAll(2, Said.data(), Said.size());
-    signal(Found.Signal, SIG_DFL);
-    raise(Found.Signal);
-  }
+  const Outcome Found = advise(Words, Place, Text);
   if (Kept)
     setenv("ZIG_LOCAL_CACHE_DIR", Kept, 1);
   else
@@ -382,20 +235,17 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
     unsetenv(Crashes);
   addOutput(Given, Output);
   const char *Wrong = Found.Wrong;
-  if (!Wrong && !WIFEXITED(Found.Status))
-    Wrong = "the compiler crashed while it was advised";
-  else if (!Wrong && WEXITSTATUS(Found.Status) != 0)
-    Wrong = "the compiler failed while it was advised";
-  else if (!Wrong && !Asked.IsCommand &&
-           (holds(Output.data(), Named.data()) || memmem(Said.data(), Said.size(), Named.data(), Named.size() - 1)))
+  if (!Wrong && !Asked.IsCommand &&
+      (holds(Output.data(), Named.data()) ||
+       memmem(Text.Kept.data(), Text.Kept.size(), Named.data(), Named.size() - 1)))
     Wrong = "what it writes would name a temporary folder";
   else if (!Wrong && Embeds && !embedded::mark(Output.data()))
     Wrong = "its object can carry no bitcode";
   if (Wrong)
     return again(Asked, Given, Arguments, NumArguments, "failed", Wrong, Start);
-  writeAll(2, Said.data(), Said.size());
-  log(Asked, Given, Embeds ? "plain" : "advised", Embeds ? "the policy is asked when it is linked" : "",
-      Talk.NumQuestions, Talk.NumChanges, now() - Start);
+  Text.pass();
+  log(Asked, Given.Source, Embeds ? "plain" : "advised", Embeds ? "the policy is asked when it is linked" : "",
+      Found.NumQuestions, Found.NumChanges, now() - Start);
   return 0;
 }
 
@@ -562,6 +412,9 @@ int main(int NumWords, char **Words) {
   Options Asked;
   Asked.IsCxx = NumWords > 1 && isSame(Words[1], "c++");
   Asked.IsCommand = NumWords > 1 && isSame(Words[1], "run");
+  const bool IsRust = NumWords > 1 && isSame(Words[1], "rustc");
+  if (IsRust)
+    Program = "mlgo rustc";
   int First = 2;
   const bool IsNew = NumWords > 2 && isSame(Words[2], "--new"); // says its maker, and this driver to itself
   if (IsNew)
@@ -612,7 +465,7 @@ int main(int NumWords, char **Words) {
       fprintf(stderr, "mlgo cc: error: --languages %s: these are c and c++, with a comma between both\n", One);
       return 2;
     }
-  const bool IsForCache = caches::areAsking();
+  const bool IsForCache = !IsRust && caches::areAsking();
   if (First < NumWords && IsForCache && !isSame(Words[First], "--")) // ccache has put it before the source
     NumWords = caches::withoutDashes(Words, First--, NumWords);
   else if (First >= NumWords || !isSame(Words[First], "--")) {
@@ -625,6 +478,8 @@ int main(int NumWords, char **Words) {
   ++First;
   char *const *Arguments = Words + First;
   const size_t NumArguments = NumWords > First ? NumWords - First : 0;
+  if (IsRust)
+    return rust::run(Asked, Arguments, NumArguments);
   const Command Given = readCommand(Arguments, NumArguments, Asked.IsCxx);
   if (settings::IsZig && Given.IsEndless) { // clang refuses what zig would read without end
     fprintf(stderr, "mlgo cc: error: response files name each other, or are more than %d\n", command::MaxFiles);
@@ -670,6 +525,6 @@ int main(int NumWords, char **Words) {
     return again(Asked, Given, Arguments, NumArguments, "plain", Hindrance, now());
   if (!Reason)
     return compile(Asked, Given, Arguments, NumArguments);
-  log(Asked, Given, "plain", Reason, 0, 0, 0.0);
-  become(Asked, Given, Arguments, NumArguments, More.data(), More.size());
+  log(Asked, Given.Source, "plain", Reason, 0, 0, 0.0);
+  becomeCompiler(Asked, Given, Arguments, NumArguments, More.data(), More.size());
 }

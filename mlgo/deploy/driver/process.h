@@ -20,6 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+inline const char *Program = "mlgo cc"; // as messages name it
+
 inline int removeOne(const char *Path, const struct stat *, int, struct FTW *) {
   remove(Path);
   return 0;
@@ -124,6 +126,13 @@ private:
   pid_t Process = -1;
 };
 
+// Becomes a command, which is looked up in PATH if its name is no path.
+[[noreturn]] inline void become(const char *const *Words) {
+  execvp(Words[0], const_cast<char *const *>(Words));
+  fprintf(stderr, "%s: error: cannot start %s: %s\n", Program, Words[0], strerror(errno));
+  _exit(127);
+}
+
 // Starts a command in a group of its own, its stderr a pipe, and tells the guard; returns its process, or -1.
 inline pid_t startGroup(const char *const *Words, int GuardPipe, int Errors, const sigset_t &Mask) {
   const pid_t Process = fork();
@@ -134,7 +143,7 @@ inline pid_t startGroup(const char *const *Words, int GuardPipe, int Errors, con
       _exit(127);
     sigprocmask(SIG_SETMASK, &Mask, nullptr);
     signal(SIGTTOU, SIG_IGN); // its group is not the terminal's; `stty tostop` would stop it at its first warning
-    execv(Words[0], const_cast<char *const *>(Words));
+    execvp(Words[0], const_cast<char *const *>(Words));
     _exit(127);
   }
   if (Process > 0)
@@ -152,7 +161,7 @@ inline Ended runQuietly(const char *const *Words) {
   const pid_t Process = Found.Errors < 0 ? -1 : fork();
   if (Process == 0) {
     dup2(Found.Errors, 2);
-    execv(Words[0], const_cast<char *const *>(Words));
+    execvp(Words[0], const_cast<char *const *>(Words));
     _exit(127);
   }
   while (Process > 0 && waitpid(Process, &Found.Status, 0) < 0 && errno == EINTR)
@@ -174,7 +183,7 @@ inline int runWithin(const char *const *Words, int Errors = 2) {
   if (Process == 0) {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() == Own && dup2(Errors, 2) == 2)
-      execv(Words[0], const_cast<char *const *>(Words));
+      become(Words);
     _exit(127);
   }
   while (Process > 0 && waitpid(Process, &Status, 0) < 0 && errno == EINTR)
