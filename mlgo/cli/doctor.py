@@ -22,10 +22,11 @@ from mlgo.corpus.link_time import full_lto_asks
 from mlgo.corpus.recipe import sample_files
 from mlgo.errors import LinkError, MlgoError, ToolchainError
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.rustc import echoed_object, find_rustc, plain_object
 from mlgo.host.session import compile_plain, compile_under_advice, probe_channel
 from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, RecordedAdvisor, get_task
 from mlgo.host.toolchain import Toolchain, find_linker, find_toolchain
-from mlgo.objects.measures import DEFAULT
+from mlgo.objects.measures import DEFAULT, Compiled, read_scores
 from mlgo.pool.cores import usable_cores
 
 EXTRAS = ("", "train", "pipeline")
@@ -104,6 +105,7 @@ def run_checks(args: argparse.Namespace) -> Iterator[Check]:
             detail = differences or f"{what} reproduces {len(modules)} of {len(modules)} objects"
             yield Check(step, not differences, detail, remedy if differences else "")
             yield _looked_at("full LTO", partial(_full_lto, config, modules, folder), "set toolchain: auto")
+            yield _looked_at("rustc", partial(_rustc, config, folder), "mlgo cargo needs another rustc")
     except MlgoError as error:
         yield Check(step, False, str(error), remedy)
 
@@ -165,6 +167,29 @@ def _full_lto(config: Config, modules: list[Path], folder: Path) -> str:
         return "lld asks while it optimizes whole programs"
     return (
         "lld asks nothing while it optimizes whole programs, another advisor runs; build with mlgo cc --whole or --thin"
+    )
+
+
+def _rustc(config: Config, folder: Path) -> str:
+    """Whether rustc's own decisions give its own code, and what becomes of it where its traps are not avoided."""
+    task, settings = get_task("inline-size"), config.compile
+    try:
+        rustc = find_rustc()
+    except ToolchainError as error:  # without Rust all is well
+        return f"{error}; mlgo cargo cannot use it"
+    if rustc is None:
+        return "not installed; mlgo cargo alone needs it"
+    plain = plain_object(rustc, folder, settings)
+    echo, questions = echoed_object(rustc, task, folder, settings)
+    who = f"{rustc.version}, LLVM {'.'.join(map(str, rustc.llvm))}"
+    if echo != plain:
+        raise ToolchainError(f"{who}: echoing the default gives another object")
+    # Nothing warns of it, so what drives rustc never sets the one without the other.
+    trap = plain_object(rustc, folder, settings, [f"-Cllvm-args={flag}" for flag in task.mode_flags])
+    before, after = (read_scores(Compiled(data))[DEFAULT.name] for data in (plain, trap))
+    return (
+        f"{who}; echoing the default reproduces an object ({questions} questions); with the inliner and no channel its "
+        f"{before:,} bytes of text were {after:,}"
     )
 
 

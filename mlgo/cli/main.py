@@ -11,8 +11,8 @@ from mlgo import __version__
 from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError
 
-_DESCRIPTION = "Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth."
-_EPILOG = """\
+_DESCRIPTION = """\
+Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth.
 The pipeline runs by make, Snakemake or DVC. Options and examples: mlgo COMMAND --help.
 """
 
@@ -65,7 +65,6 @@ def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
         "mlgo",
         usage="mlgo [-h] [--version] COMMAND ...",
         description=_DESCRIPTION,
-        epilog=_EPILOG,
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=20),
         add_help=False,
     )

@@ -40,7 +40,7 @@ OTHER_LEVEL = "it compiles at another level than the policy was trained for"
 
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "rustc", cc.run, text=_HELP["rustc"])
+    parser = add_command(commands, "rustc", cc.run, text=_HELP["rustc"], listed=False)
     cc.add_policy_options(parser, "a rustc, and what it takes")
     parser.set_defaults(tool="rustc", compiler="", languages=None, ships=None, whole=False, thin=False)
     parser = add_command(commands, "cargo", run, text=_HELP["cargo"])

@@ -33,6 +33,11 @@ class Quirks:
         """Whether asking for the default decision destroys another feature."""
         return self.default_slot != "inlining_default"
 
+    @classmethod
+    def of(cls, llvm: tuple[int, int, int]) -> "Quirks":
+        """Those of a version."""
+        return cls("callee_basic_block_count") if llvm[0] < 21 else cls()
+
 
 @dataclass(frozen=True)
 class Toolchain:
@@ -51,7 +56,7 @@ class Toolchain:
     @property
     def quirks(self) -> Quirks:
         """What to know about this LLVM version."""
-        return Quirks("callee_basic_block_count") if self.version[0] < 21 else Quirks()
+        return Quirks.of(self.version)
 
     @property
     def sha256(self) -> str:

@@ -1,6 +1,9 @@
 """`mlgo doctor`: a healthy installation, and what it says about others."""
 
 import json
+import os
+import re
+import shutil
 
 import pytest
 
@@ -12,8 +15,8 @@ PACKAGES |= {"scipy", "scikit-learn"}
 def diagnose(mlgo):
     """Exit status, and all checks by name."""
 
-    def go(*arguments):
-        run = mlgo("doctor", "--json", *arguments)
+    def go(*arguments, **environment):
+        run = mlgo("doctor", "--json", *arguments, **environment)
         assert run.stderr == ""
         report = json.loads(run.stdout)
         assert report["ok"] == all(check["ok"] for check in report["checks"])
@@ -37,6 +40,46 @@ def test_healthy(diagnose):
     assert checks["channel"]["detail"].startswith("39 features")
     assert checks["self-test"]["detail"] == "echoing the default reproduces 8 of 8 objects"
     assert "asks nothing while it optimizes whole programs" in checks["full LTO"]["detail"]
+
+
+def a_rustc(tmp_path, text):
+    """PATH with a rustc that runs a shell text."""
+    program = tmp_path / "rustc"
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(0o755)
+    return {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+@pytest.mark.skipif(not (shutil.which("rustc") or os.environ.get("MLGO_REQUIRE_RUST")), reason="no rustc is here")
+def test_rustc(diagnose):
+    detail = diagnose()[1]["rustc"]["detail"]
+    found = re.search(r"reproduces an object \((\d+) questions\).* its ([\d,]+) bytes of text were ([\d,]+)", detail)
+    questions, before, after = (int(number.replace(",", "")) for number in found.groups())
+    assert questions > 100
+    assert after > before
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (
+            "printf 'release: 1.70.0\\nLLVM version: 16.0.5\\n'",
+            "rustc 1.70.0 has LLVM 16, the interactive channel came",
+        ),
+        ("exit 1", "does not say which rustc it is; mlgo cargo cannot use it"),
+    ],
+)
+def test_a_rustc_that_cannot_be_advised_breaks_nothing_else(diagnose, tmp_path, text, detail):
+    status, checks = diagnose(**a_rustc(tmp_path, text))
+    assert (status, broken(checks)) == (0, [])
+    assert detail in checks["rustc"]["detail"]
+
+
+def test_a_rustc_that_breaks_its_word(diagnose, tmp_path):
+    script = """case "$*" in *--version*) printf 'release: 1.95.0\\nLLVM version: 22.1.2\\n'; exit;; esac
+for word in "$@"; do last=$word; done; echo > "$last"; exit 3"""
+    status, checks = diagnose(**a_rustc(tmp_path, script))
+    assert (status, broken(checks)) == (1, ["rustc"])
 
 
 def test_what_is_no_compiler(diagnose):
