@@ -188,7 +188,7 @@ inline int compile(const Options &Asked, const Crate &Given, const List<const ch
   Words.add(Plain.data(), Plain.size() - 1);
   Text.Until = "\"$message_type\":\"artifact\""; // from there on it is about code, and cargo starts what waits for it
   if (!Place.make() || !nameChannel(Place, Base, sizeof Base))
-    Found.Wrong = "the temporary folder cannot be written (TMPDIR)";
+    Found.Wrong = "no channel can be made (TMPDIR, ulimit -n)";
   else {
     for (const char *const *Word = settings::Advice; *Word; ++Word) {
       if (isSame(*Word, "-mllvm"))
