@@ -53,10 +53,13 @@ def train_set_of(learner: str) -> str:
     return train_set
 
 
-Language = Literal["c++", "c"]
+Language = Literal["c++", "c", "rust"]
 
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 """All of them, in the order that tables have."""
 
-LANGUAGE_TITLES: dict[str, str] = {"c++": "C++", "c": "C"}
+OF_CLANG: tuple[Language, ...] = ("c++", "c")
+"""Those that clang compiles; bitcode of the others comes from compilers of their own."""
+
+LANGUAGE_TITLES: dict[str, str] = {"c++": "C++", "c": "C", "rust": "Rust"}
 """How reports name them."""

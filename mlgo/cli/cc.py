@@ -88,14 +88,15 @@ def add_languages(parser: argparse.ArgumentParser) -> None:
         "--languages",
         type=_languages,
         metavar="L",
-        help="ask the policy in c, c++ or c,c++ (default: in those of its training; the released policy in c++)",
+        help="ask the policy in c, c++ or rust, or several with commas between (default: in those of its training; the "
+        "released policy in c++ and rust)",
     )
 
 
 def _languages(text: str) -> list[str]:
     found = text.split(",")
     if not set(found) <= set(names.LANGUAGES):
-        raise argparse.ArgumentTypeError(f"{text}: these are c and c++, with a comma between both")
+        raise argparse.ArgumentTypeError(f"{text}: these are c, c++ and rust, with commas between")
     return found
 
 

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from mlgo.base.artifacts import Row, read_table, write_table
 from mlgo.base.config import Settings
 from mlgo.base.files import read_input, readable, write_bytes, write_text
-from mlgo.base.names import LANGUAGES
+from mlgo.base.names import OF_CLANG
 from mlgo.base.output import claim
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.ships import AS_BUILT, Ships
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace) -> None:
     if not target.programs:
         raise CorpusError(f"{args.project} has no linked file to make smaller; capture a build that links")
     claim(args.output, ("policy.json", "weights.npy", PAGE, DECISIONS, LABELS, TRIED))
-    origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(LANGUAGES)}
+    origin = policy.origin | {"compile": tools.compiling.model_dump(), "languages": list(OF_CLANG)}
     labels = list[pa.Table]()  # of each round
     spent, tried, course = 0, set[int](), list[list[int]]()  # of pairs: compiles, and the least total after these
     if earlier and not args.update:

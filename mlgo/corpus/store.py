@@ -20,7 +20,7 @@ OBJECTS_NAME = "objects.parquet"
 VERIFIED_NAME = "verified.parquet"
 """Table of ``artifacts.VERIFIED`` there."""
 IN_CAPTURED = (
-    *(CAPTURED_NAME, PROGRAMS_NAME, OBJECTS_NAME, VERIFIED_NAME, "records", "tools", "parts", "evaluation"),
+    *(CAPTURED_NAME, PROGRAMS_NAME, OBJECTS_NAME, VERIFIED_NAME, "records", "crates", "tools", "parts", "evaluation"),
     *("source", "unpacked", "bin", "tmp", "wheel", "build.log", "constraints.txt", "exports.map"),
 )
 """All that captures and what looks at them have put into such a folder."""

@@ -142,6 +142,7 @@ SOURCE_LANGUAGES = {
     **dict.fromkeys((".f", ".F", ".for", ".f90", ".F90", ".f95"), "fortran"),
     ".cu": "cuda",
     ".go": "go",
+    ".rs": "rust",
     ".d": "d",
     ".adb": "ada",
 }

@@ -7,7 +7,7 @@ from typing import Literal
 
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import write_bytes
-from mlgo.base.names import LANGUAGES
+from mlgo.base.names import OF_CLANG
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
 from mlgo.host.command_line import SOURCE_LANGUAGES, check_options, for_zig, language_words, source_word, words
@@ -91,7 +91,7 @@ class FrontEnd:
     def module_of(self, path: Path, output: Path) -> Path:
         """The module that a user's file stands for: a source is compiled to ``output``, all else is one already."""
         language = SOURCE_LANGUAGES.get(path.suffix, "")
-        if language not in LANGUAGES:
+        if language not in OF_CLANG:
             source_word(str(path))
             return path
         self.compile_to_bitcode(Path.cwd(), language, [], str(path.absolute()), output)

@@ -22,6 +22,7 @@ from mlgo.base.ships import AS_BUILT, Form, Relocation, Ships
 from mlgo.errors import CompileTimeout, LinkError
 from mlgo.host.command_line import checked, words
 from mlgo.host.process import Child, without_folders
+from mlgo.host.rustc import RUST_LIBRARY, rust_library
 from mlgo.objects.elf import read_sections
 from mlgo.objects.symbols import FunctionExtent, function_extents, section_kinds
 
@@ -85,15 +86,16 @@ class LinkedFile:
     version_script: str = ""  # which symbols are exported; empty for all
     export_dynamic: bool = False  # a program that exports its symbols
     entry: str = ""  # entry point; empty for the usual one
+    libraries: tuple[str, ...] = ()  # of rustc's own, by names that `rust_library` knows; no policy changes them
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> "LinkedFile":
         """Read a row of the table."""
         parts = tuple((part["kind"], tuple(part["modules"])) for part in row["parts"])
         names = ("project", "kind", "version_script", "export_dynamic", "entry")
-        return cls(
-            name=row["program"], parts=parts, options=tuple(row["options"]), **{name: row[name] for name in names}
-        )
+        libraries = tuple(name for name in row["foreign"] if name.startswith(RUST_LIBRARY))
+        known = {name: row[name] for name in names}
+        return cls(name=row["program"], parts=parts, options=tuple(row["options"]), libraries=libraries, **known)
 
     def only_part(self, *, is_group: bool = False) -> "LinkedFile":
         """The same with one part, `MERGED`, and without names, which decide nothing.
@@ -269,7 +271,7 @@ def link_arguments(file: LinkedFile, paths: Mapping[str, Path], folder: Path, sh
     for kind, names in file.parts:
         members = [str(paths[name]) for name in names]
         options += ["--start-lib", *members, "--end-lib"] if kind == "archive" else members
-    return [*options, *ships.lld_options]
+    return [*options, *map(str, map(rust_library, file.libraries)), *ships.lld_options]
 
 
 def _with_values(options: Sequence[str]) -> Iterator[str]:

@@ -8,15 +8,20 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
-from mlgo.errors import CompilerExit, ToolchainError
+from mlgo.errors import CompilerExit, LinkError, ToolchainError
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation
 from mlgo.host.process import Child
 from mlgo.host.tasks.task import EchoAdvisor, Task
-from mlgo.host.toolchain import OLDEST_LLVM, Quirks, ask_version
+from mlgo.host.toolchain import OLDEST_LLVM, Quirks, ask_version, print_of
 
+RUST_LIBRARY = "rustlib:"
+"""How names of rustc's own libraries begin, of which programs are linked; the rest says target, file and version."""
+_LIBRARY = re.compile(r"lib/rustlib/([\w.-]+)/lib/([\w.-]+\.rlib)$")
+_NAME = re.compile(rf"{RUST_LIBRARY}([\w.-]+)/([\w.-]+\.rlib)")
 _SAMPLE = """\
 pub fn count(text: &str) -> std::collections::BTreeMap<String, usize> {
     let mut found = std::collections::BTreeMap::new();
@@ -90,3 +95,23 @@ def echoed_object(rustc: Rustc, task: Task, folder: Path, settings: CompileConfi
 def _end(status: int | None, child: Child) -> None:
     if status != 0:
         raise CompilerExit(f"rustc ended with {status}: {child.stderr_tail[-500:]}")
+
+
+def library_of_rust(path: Path) -> str:
+    """Name of a library that came with rustc, the same on every machine; empty for other files."""
+    found = _LIBRARY.search(path.as_posix())
+    return f"{RUST_LIBRARY}{found[1]}/{found[2]}" if found else ""
+
+
+@cache
+def rust_library(name: str) -> Path:
+    """The library of such a name; LinkError where the rustc on PATH is another one than that of the build."""
+    match, rustc = _NAME.fullmatch(name), shutil.which("rustc")
+    if match is None or ".." in match.groups():
+        raise LinkError(f"{name} is no library of rustc")
+    if rustc is None:
+        raise LinkError(f"{match[2]} is needed, which comes with rustc, and none is installed")
+    folder = Path(print_of([rustc, "--print", "sysroot"]).strip(), "lib/rustlib", match[1], "lib")
+    if not (folder / match[2]).is_file():
+        raise LinkError(f"{match[2]} is not in {folder}: the program was captured with another rustc; install that one")
+    return folder / match[2]

@@ -152,12 +152,17 @@ def find_linker() -> Path:
 
 
 def ask_version(command: Sequence[str]) -> str:
-    """What a program prints for ``--version``, within half a minute; empty where it fails."""
+    """What a program prints for ``--version``; see `print_of`."""
+    return print_of([*command, "--version"])
+
+
+def print_of(command: Sequence[str]) -> str:
+    """What a program prints, within half a minute; empty where it fails."""
     with scratch_directory() as folder:
         output = folder / "version"
-        run = Child([*command, "--version"], stdout=output, max_file_bytes=1 << 16).finish(_VERSION_TIMEOUT_S)
+        run = Child(command, stdout=output, max_file_bytes=1 << 16).finish(_VERSION_TIMEOUT_S)
         if run.returncode is None:
-            raise ToolchainError(f"{command[0]} --version did not end within {_VERSION_TIMEOUT_S:g} s")
+            raise ToolchainError(f"{' '.join(command)} did not end within {_VERSION_TIMEOUT_S:g} s")
         return output.read_text(errors="replace") if run.returncode == 0 else ""
 
 

@@ -306,7 +306,7 @@ def languages_of(policy: StoredPolicy) -> tuple[str, ...]:
 
 
 _GAIN_IN: dict[str, tuple[Language, ...]] = {
-    "b2790d56febd8bc1f421b4a99c353c7d18d42f17c40040493d16ddb550339897": ("c++",),  # marginal-s0 of data/released
+    "b2790d56febd8bc1f421b4a99c353c7d18d42f17c40040493d16ddb550339897": ("c++", "rust"),  # marginal-s0 of data/released
 }
 """In which languages policies make programs smaller, by the hash of their model, where not in all of their training."""
 

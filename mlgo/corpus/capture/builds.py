@@ -21,11 +21,16 @@ from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import link_words
 from mlgo.host.linker import await_linker
 from mlgo.host.process import Child
+from mlgo.host.rustc import library_of_rust
 from mlgo.host.toolchain import find_linker, zig_environment
 
 _SHARED = re.compile(r"\.(?:so(?:\.[\d.]+)?|dylib|dll)$")
 _PROBES = ("CompilerId", "_CMakeLTOTest", "CMakeScratch", "CMakeTmp")
 """Beginnings of folders in which CMake tries a compiler, and leaves or copies what it made."""
+
+
+_METADATA = re.compile(r"-[0-9a-f]{16}(?=\.|$)")
+"""What cargo adds to names; it follows from the folder of the build."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +99,9 @@ def read_build(
     real_root = Path(os.path.realpath(root))
 
     def name(path: Path) -> str:
+        if path.suffix == ".rs" and not path.is_relative_to(root):  # of a registry
+            package = next((folder for folder in path.parents if is_file(folder / "Cargo.toml")), path.parent)
+            return as_text(path.relative_to(package.parent).as_posix())
         if not path.is_relative_to(root) and (real := real_place(path)).is_relative_to(real_root):
             path = root / real.relative_to(real_root)
         text = as_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
@@ -136,18 +144,18 @@ def read_build(
     by_number = dict(zip(wanted, names, strict=True))
     programs = [
         BuiltProgram(
-            name(file),
+            name(file) if link.crate is None else _METADATA.sub("", name(file)),
             link,
             tuple(
                 LinkPart(tuple(by_number[n] for n in made.numbers), _kind(path, link, made))
                 for path, made in inputs
                 if made.numbers
             ),
-            tuple([name(path) for path, made in inputs if not made.numbers]),
+            tuple([library_of_rust(path) or name(path) for path, made in inputs if not made.numbers]),
             file,
         )
         for file, (link, inputs) in links.items()
-        if any(made.numbers for _, made in inputs) and not link.problem
+        if any(made.numbers for path, made in inputs if link.crate in (None, path)) and not link.problem
     ]
     left_out = {name(file): link.problem for file, (link, _) in links.items() if link.problem}
     units = tuple(BuildUnit(by_number[n], compiles[n], place(compiles[n])) for n in wanted)

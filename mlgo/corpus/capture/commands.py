@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from mlgo.corpus.capture.invocations import ToolInvocation, response_words, shell_words, tool_and_options
+from mlgo.corpus.capture.invocations import CRATES, RUSTC, ToolInvocation, response_words, shell_words, tool_and_options
 from mlgo.host.command_line import (
     DEPENDENCY_OPTIONS,
     LINK_OPTIONS,
@@ -42,6 +42,7 @@ class CompileStep:
     temporary: bool = False  # whether the object was
     problem: str = ""  # why the source cannot be compiled again, if that is known already: kind, colon, reason
     program: str = ""  # the compiler that ran, in one or several words for a shell
+    bitcode: Path | None = None  # of it before optimization, where a compiler other than clang made it
     contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
 
@@ -78,6 +79,7 @@ class LinkStep:
     version_script: Path | None = None  # file that says which symbols are exported
     export_dynamic: bool = False  # a program that exports its symbols
     entry: str = ""  # name of the entry point, where one is given
+    crate: Path | None = None  # the object of the crate that rustc links
     problem: str = ""  # why it is not known what is linked; empty if it is
     contents: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)  # see `ToolInvocation`
 
@@ -94,6 +96,8 @@ def steps_of(call: ToolInvocation) -> Iterator[Step]:
     steps: list[Step]
     if call.tool == "ar":
         steps, problem = list(_archive(call.folder, arguments)), ""
+    elif call.tool == RUSTC:
+        steps = list(_crate(call.folder, arguments, contents))
     elif call.tool != "ld":
         steps = list(_compiler(call, arguments))
     elif any(word in ("-v", "-V", "--version", "--help") for word in arguments):
@@ -242,11 +246,13 @@ def _link(folder: Path, words: Sequence[str], output: str, *, through_compiler: 
         all_members = _WHOLE.get(name, all_members)
         if name == "" and all_members:
             whole.add(_absolute(folder, value))
+    inputs = [_absolute(folder, value) for value in values("")]
+    crate = next((_without_unit(path) for path in inputs if _without_unit(path) != path), None)
     scripts, kinds = values(*_SCRIPT), [_KINDS[name] for name, _ in pairs if name in _KINDS]
     return LinkStep(
         _absolute(folder, [output, *values(*_OUTPUT)][-1]),
         kinds[-1] if kinds else "program",
-        tuple(_absolute(folder, value) for value in values("")),
+        tuple(dict.fromkeys(map(_without_unit, inputs))),
         tuple(values("-l")),
         tuple(_absolute(folder, value) for value in values("-L")),
         frozenset(whole),
@@ -254,6 +260,7 @@ def _link(folder: Path, words: Sequence[str], output: str, *, through_compiler: 
         _absolute(folder, scripts[-1]) if scripts else None,
         any(name in _EXPORTS for name, _ in pairs),
         ["", *values(*_ENTRY)][-1],
+        crate,
     )
 
 
@@ -281,6 +288,50 @@ def _linker_words(words: Sequence[str], through_compiler: bool) -> Iterator[tupl
             yield word, next(rest, "")
         else:
             yield word, ""
+
+
+def _without_unit(path: Path) -> Path:
+    """The object of a crate, of which rustc links one for each unit, and one for the allocator."""
+    return path.with_name(_UNIT.sub(".o", path.name))
+
+
+_UNIT = re.compile(r"\..*\.rcgu\.o$")
+
+
+def _crate(folder: Path, arguments: Sequence[str], contents: Mapping[Path, str]) -> Iterator[Step]:
+    """A crate of which something ships: its object, and an archive with that alone if others link it."""
+    bitcode = next((path for path in contents if path.suffix == ".bc" and path.parent.name == CRATES), None)
+    source = next((word for word in arguments if word.endswith(".rs")), "")
+    values, codegen = _values_of(arguments), {}
+    for option in values.get("-C", []):
+        name, _, value = option.partition("=")
+        codegen[name] = value
+    if bitcode is None or not source:
+        return
+    place = _absolute(folder, values.get("--out-dir", ["."])[-1])
+    name = f"{values.get('--crate-name', [Path(source).stem])[-1]}{codegen.get('extra-filename', '')}"
+    made = CompileStep(folder, source, "rust", _GENERATION_OF_RUST, place / f"{name}.o", program=RUSTC, bitcode=bitcode)
+    yield made
+    if {"lib", "rlib"} & set(values.get("--crate-type", [])):
+        yield ArchiveStep(place / f"lib{name}.rlib", (made.output,))
+
+
+_GENERATION_OF_RUST = ("-ffunction-sections", "-fdata-sections")
+"""What rustc does by itself, and bitcode does not say."""
+
+
+def _values_of(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """Values of options of rustc by name, each behind its option, or behind an equals sign."""
+    found: dict[str, list[str]] = {}
+    for place, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if word.startswith("--") and equals:
+            found.setdefault(name, []).append(value)
+        elif word.startswith("-C") and len(word) > 2:
+            found.setdefault("-C", []).append(word[2:])
+        elif word.startswith("-") and place + 1 < len(arguments):
+            found.setdefault(word, []).append(arguments[place + 1])
+    return found
 
 
 def _archive(folder: Path, arguments: Sequence[str]) -> Iterator[Step]:

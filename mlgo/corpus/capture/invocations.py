@@ -21,7 +21,7 @@ from mlgo.base.output import make_folders
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.host.process import run_for_user
 
-Tool = Literal["cc", "c++", "ar", "ld"]
+Tool = Literal["cc", "c++", "ar", "ld", "rustc"]
 
 _NAMES: Mapping[Tool, str] = {
     "c++": r"c\+\+|g\+\+|clang\+\+",
@@ -29,6 +29,9 @@ _NAMES: Mapping[Tool, str] = {
     "ar": r"ar|gcc-ar|llvm-ar",
     "ld": r"ld|ld\.lld|ld\.bfd|ld\.gold|ld\.mold|mold",
 }
+RUSTC = "rustc"
+"""A compiler that is not wrapped by its name: cargo starts a wrapper that it is told of, with the real one's path."""
+_NAME_FOR_CARGO = "rustc-wrapper"
 _PATTERNS = {tool: re.compile(rf"(?:[\w.]+-)*(?:{names})(?:-[\d.]+)?") for tool, names in _NAMES.items()}
 _FIELDS = 4
 _END = b"\0end\0"
@@ -129,7 +132,7 @@ def _read_call(path: Path) -> ToolInvocation | None:
     fields = [os.fsdecode(part) for part in data.removesuffix(_END).split(b"\0")]
     try:
         tool, program, folder, count = fields[:_FIELDS]
-        if tool not in _NAMES:
+        if tool not in _NAMES and tool != RUSTC:
             raise ValueError(f"no tool {tool}")
         shlex.split(program)
         if not Path(folder).is_absolute():
@@ -144,8 +147,8 @@ def _read_call(path: Path) -> ToolInvocation | None:
     return ToolInvocation(tool, program, Path(folder), tuple(arguments), responses, ended_ns, "", contents)  # type: ignore[arg-type]
 
 
-RECORDS = "records"
-"""Folder of what wrappers write down, in that of a captured project."""
+RECORDS, CRATES = "records", "crates"
+"""Folders of a captured project: of what wrappers write down, and of bitcode of crates, by the names of records."""
 
 VARIABLES: Mapping[str, Tool] = {"CC": "cc", "CXX": "c++", "AR": "ar", "LD": "ld"}
 """Environment variables that name tools for a build."""
@@ -156,6 +159,13 @@ PATH={path} records={records} tool={tool} program={program}
 [ -d "$records" ] || exec {program_words} "$@"
 run() {{ {program_words} "$@"; }}
 {prepare}
+"""
+_RUSTC_WRAPPER = """\
+#!/bin/sh
+PATH={path} records={records} crates={crates} tool=rustc program=rustc rustc=$1
+[ -d "$records" ] || exec "$@"
+shift
+run() {{ "$rustc" "$@"; }}
 """
 _REST_OF_WRAPPER = Path(__file__).with_name("wrapper.sh")
 
@@ -226,7 +236,19 @@ def wrap_tools(
                 wrapper = tools / named[variable]
             wrapper.parent.mkdir(exist_ok=True)
             _write_wrapper(wrapper, tool, [program, *called[1:]], path, folder, prepare)
-    return {**environment, **named, "PATH": f"{tools.absolute()}{os.pathsep}{path}"}
+    with_tools = f"{tools.absolute()}{os.pathsep}{path}"
+    if shutil.which(RUSTC, path=path):
+        named["RUSTC_WRAPPER"] = str(tools.absolute() / _NAME_FOR_CARGO)
+        places = {
+            "path": with_tools,
+            "records": str((folder / RECORDS).absolute()),
+            "crates": str((folder / CRATES).absolute()),
+        }
+        _write(
+            tools / _NAME_FOR_CARGO,
+            _RUSTC_WRAPPER.format(**{name: shlex.quote(value) for name, value in places.items()}),
+        )
+    return {**environment, **named, "PATH": with_tools}
 
 
 def _listed(folder: str) -> list[str]:
@@ -246,5 +268,9 @@ def _write_wrapper(file: Path, tool: Tool, words: Sequence[str], path: str, fold
         program_words=shlex.join(words),
         prepare=prepare,
     )
-    file.write_bytes(os.fsencode(text) + read_input(_REST_OF_WRAPPER))
+    _write(file, text)
+
+
+def _write(file: Path, beginning: str) -> None:
+    file.write_bytes(os.fsencode(beginning) + read_input(_REST_OF_WRAPPER))
     file.chmod(0o755)

@@ -19,7 +19,7 @@ from typing import Literal
 
 from mlgo.base.artifacts import Row, RowView
 from mlgo.base.files import file_sha256, is_file, is_folder, read_input
-from mlgo.base.names import LANGUAGES
+from mlgo.base.names import OF_CLANG
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.capture.bitcode import is_bitcode
@@ -105,7 +105,7 @@ def with_system_headers(build: Build, is_own: Callable[[str], bool]) -> Build:
     units = []
     for unit in build.units:
         step = unit.compile
-        if step.language in LANGUAGES and is_own(step.program) and is_folder(step.folder):
+        if step.language in OF_CLANG and is_own(step.program) and is_folder(step.folder):
             placing = [word for some in by_option(step.options) if _PLACING.fullmatch(some[0]) for word in some]
             folders = header_folders(step.program, step.language, tuple(placing), step.folder if placing else None)
             after = [word for folder in folders for word in ("-idirafter", folder)]

@@ -137,6 +137,7 @@ _CODE_GENERATION = re.compile(
 _SOURCE = re.compile(rb'^source_filename = "([^"]*)"', re.MULTILINE)
 _DEFINITION = re.compile(rb"^define [^\n]* #(\d+)(?= |\n)[^\n]*\{$", re.MULTILINE)
 _GROUP = re.compile(rb"^attributes #(\d+) = \{ ([^\n]*) \}$", re.MULTILINE)
+_RUSTC = re.compile(rb'^!\d+ = !\{!"rustc version ', re.MULTILINE)
 _MANGLED = re.compile(rb"@_Z\w")
 
 _LEVELS = {
@@ -148,7 +149,9 @@ _SPEED = "-O1 to -O3"
 
 
 def language_of(ir: bytes) -> str:
-    """Language of a module by the suffix of its source, else ``c++`` where names are mangled so."""
+    """Language of a module by its maker or the suffix of its source, else ``c++`` where names are mangled so."""
+    if _RUSTC.search(ir):
+        return "rust"
     found = _SOURCE.search(ir)
     suffix = PurePosixPath(found[1].decode(errors="replace")).suffix if found else ""
     return SOURCE_LANGUAGES.get(suffix) or ("c++" if _MANGLED.search(ir) else "c")

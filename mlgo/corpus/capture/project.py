@@ -33,7 +33,7 @@ from mlgo.base.output import remove_tables
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.threads import in_threads
 from mlgo.corpus.build import columns_of, columns_without, ir_of, program_of
-from mlgo.corpus.capture.bitcode import BitcodeUnit, made_by, same_machine, triple_of
+from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text, is_shared
 from mlgo.corpus.capture.commands import CompileStep
 from mlgo.corpus.capture.options import (
@@ -51,6 +51,7 @@ from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import ArtifactError, CompileError, CompilerExit, ConfigError, CorpusError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
+from mlgo.host.rustc import RUST_LIBRARY
 
 _FOR_THE_LINK = b'!"EnableSplitLTOUnit"'
 """Flag of modules that clang has made for an optimization in the link."""
@@ -149,6 +150,8 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
         raise CorpusError(f"gone: folder {one.folder.name}, where it was compiled, is no longer there")
     if not is_file(one.folder / one.source):
         raise CorpusError(f"gone: {one.source} is no longer there")
+    if one.bitcode is not None:
+        return _taken(BitcodeUnit("", Piece(one.bitcode), one.options), extraction, bitcode)
     options, source, profile = portable(one.options), one.source, profile_of(one.options, one.folder)
     if profile is not None and not is_file(profile[1]):
         raise CorpusError(f"gone: profile {profile[1].name}, which {profile[0]} names, is not there")
@@ -265,7 +268,10 @@ def write_project(folder: Path, build: Build, extraction: Extraction) -> Capture
     modules = {unit.name for unit in units} - skipped.keys()
     programs = [program_of(modules, _program_row(extraction.project, program)) for program in build.programs]
     write_rows(folder / PROGRAMS_NAME, programs, PROGRAMS_OF_PROJECT, origin)
-    foreign = {one.name: [name for name in one.foreign if not is_shared(name)] for one in build.programs}
+    foreign = {
+        one.name: [name for name in one.foreign if not is_shared(name) and not name.startswith(RUST_LIBRARY)]
+        for one in build.programs
+    }
     foreign = {name: files for name, files in foreign.items() if files}
     return Captured(len(modules), skipped, len(programs), dict(build.left_out), dict(edited), foreign, dict(missed))
 

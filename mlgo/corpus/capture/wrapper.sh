@@ -32,15 +32,42 @@ name_files() {
   done
 }
 
+# A crate once more, to bitcode before optimization, if something of it ships. It is all that this call writes. What it
+# tells of panics names no folder of this machine.
+keep_crate() {
+  case " $* " in *' proc-macro '* | *' build_script_'*) return ;; *--emit=*link*) ;; *) return ;; esac
+  left=$#
+  while [ "$left" -gt 0 ]; do
+    word=$1 left=$((left - 1))
+    shift
+    case $word in
+      --emit=*) continue ;;
+      -C) case $1 in incremental=*) shift; left=$((left - 1)); continue ;; esac ;;
+      --out-dir) shift; left=$((left - 1)); continue ;;
+    esac
+    set -- "$@" "$word"
+  done
+  run "$@" "--remap-path-prefix=$PWD=." --out-dir "$crates" "--emit=llvm-bc=$bitcode" -Ccodegen-units=1 -Cno-prepopulate-passes -Clto=off \
+    -Clinker-plugin-lto=off > /dev/null 2>&1
+}
+
 {
   printf '%s\0' "$tool" "$program" "$PWD" "$#" "$@"
   keep_responses "$@"
 } > "$records/$$-$number"
+bitcode='' start=''
+if [ "$tool" = rustc ]; then
+  start=$crates/$$-$number bitcode=$crates/$$-$number.bc
+  mkdir -p "$crates" && : > "$start"
+fi
 run "$@"
 status=$?
+[ -z "$bitcode" ] || [ "$status" != 0 ] || keep_crate "$@"
 {
   printf '\0'
-  name_files "$@" a.out $inside | xargs -0r sha256sum 2> /dev/null
+  name_files "$@" a.out "$bitcode" $inside | xargs -0r sha256sum 2> /dev/null
   printf '\0end\0'
 } >> "$records/$$-$number"
+# It has compiled before it links, and the link has a record of its own.
+[ -z "$start" ] || { touch -r "$start" "$records/$$-$number"; rm -f "$start"; }
 exit $status
