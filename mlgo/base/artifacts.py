@@ -168,7 +168,7 @@ SHIPPED_SIZES = _schema(
     _field("split", pa.string(), "train, validation or test"),
     _field("program", pa.string(), "path within the project's build"),
     _field("kind", pa.string(), "program or shared"),
-    _field("language", pa.string(), "c++ if any of its modules is, else c"),
+    _field("language", pa.string(), "rust if any of its modules is, c++ likewise, else c"),
     _field("contender", pa.string(), "heuristic, a policy with its seed, another reference, or another level"),
     _field("folded", pa.bool_(), "functions with identical code were folded into one"),
     _field("text", pa.int64(), "executable sections of the linked file", "bytes", nullable=True),

@@ -1,6 +1,7 @@
 """Names of projects, policies and languages, as folders, tables and JSON hold them."""
 
 import re
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, get_args
 
 from mlgo.errors import ArtifactError
@@ -60,6 +61,13 @@ LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 OF_CLANG: tuple[Language, ...] = ("c++", "c")
 """Those that clang compiles; bitcode of the others comes from compilers of their own."""
+
+
+def language_together(languages: Iterable[str]) -> Language:
+    """Language of what is linked of modules in several: Rust before C++, C++ before C."""
+    found = set(languages)
+    return next((one for one in ("rust", "c++") if one in found), "c")
+
 
 LANGUAGE_TITLES: dict[str, str] = {"c++": "C++", "c": "C", "rust": "Rust"}
 """How reports name them."""

@@ -25,6 +25,7 @@ import numpy as np
 from mlgo.base.artifacts import Row
 from mlgo.base.config import CompileConfig
 from mlgo.base.files import read_input
+from mlgo.base.names import language_together
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Form
 from mlgo.base.threads import in_threads
@@ -368,7 +369,7 @@ def _merged_row(
     """The row of a merged module. Its code is generated as the link wants it, with what all members have in common."""
     first = sources.rows[members[0]]
     languages = {sources.rows[member]["language"] for member in members}
-    row = {**first, "module": name, "language": "c++" if "c++" in languages else first["language"]}
+    row = {**first, "module": name, "language": language_together(languages)}
     own, front_end = [generation_of(sources.paths[member]) for member in members], tools.front_end
     profile = own[0].profile if all(one.profile == own[0].profile for one in own) else None
     compiled = [one.options for one in own]

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from mlgo.base.artifacts import MODULES, PROGRAMS_OF_CORPUS, PROJECT, RowView, read_table, table_rows
 from mlgo.base.files import file_sha256, relative, write_bytes
+from mlgo.base.names import language_together
 from mlgo.errors import CorpusError
 
 CAPTURED_NAME = "project.parquet"
@@ -77,8 +78,8 @@ class Program:
 
     @property
     def language(self) -> str:
-        """``c++`` if any of its modules is of that, else ``c``."""
-        return "c++" if any(module.language == "c++" for module in self.modules) else "c"
+        """That of its modules together."""
+        return language_together(module.language for module in self.modules)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """`mlgo rustc` and `mlgo cargo` with the real rustc; they are skipped where none is installed, but not in CI."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -11,39 +10,22 @@ from pathlib import Path
 import pytest
 
 from mlgo.deploy.drivers import default_policy
+from tests.cargo import NEEDS_CARGO, write_package
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins
 from tests.deploy.conftest import MLGO, Build
 
 WRAPPER = REPOSITORY / "bin" / "mlgo-rustc"
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("cargo") or os.environ.get("MLGO_REQUIRE_RUST")), reason="no cargo is installed here"
-)
+pytestmark = NEEDS_CARGO
 SQUARES = """
 fn square(x: u64) -> u64 { x * x + 1 }
 #[inline(never)] pub fn both(x: u64) -> u64 { square(x) ^ square(x + 1) }
 fn main() { println!("{}", both(std::env::args().count() as u64)); }
-"""
-WORDS = """
-pub fn count(text: &str) -> std::collections::BTreeMap<String, usize> {
-    let mut found = std::collections::BTreeMap::new();
-    for word in text.split_whitespace() { *found.entry(word.to_lowercase()).or_insert(0) += 1; }
-    found
-}
-"""
-MAIN = """
-fn main() {
-    let text = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    for (word, number) in words::count(&text) { println!("{word} {number}"); }
-}
-#[test]
-fn counts() { assert_eq!(words::count("a b a")["a"], 2); }
 """
 MACROS = """
 extern crate proc_macro;
 #[proc_macro]
 pub fn same(text: proc_macro::TokenStream) -> proc_macro::TokenStream { text }
 """
-PACKAGE = '[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n'
 
 
 class Rust(Build):
@@ -67,16 +49,7 @@ def rust(tmp_path: Path, cache: Path) -> Rust:
 @pytest.fixture
 def package(rust: Rust) -> Rust:
     """A program with a library that has a build script."""
-    profile = '[profile.release]\nopt-level = "z"\n'
-    for name, text in {
-        "Cargo.toml": PACKAGE.format(name="app") + '[dependencies]\nwords = { path = "words" }\n' + profile,
-        "src/main.rs": MAIN,
-        "words/Cargo.toml": PACKAGE.format(name="words") + 'build = "build.rs"\n',
-        "words/build.rs": "fn main() {}\n",
-        "words/src/lib.rs": WORDS,
-    }.items():
-        (rust.folder / name).parent.mkdir(parents=True, exist_ok=True)
-        rust.write(name, text)
+    write_package(rust.folder)
     return rust
 
 
