@@ -10,7 +10,6 @@ from tests.conftest import REPOSITORY
 PROGRAMS = {
     "mlgo/host/process.py": "the one way to start a program",
     "mlgo/cli/cc.py": "becomes the driver, whose command line is the caller's",
-    "mlgo/corpus/capture/invocations.py": "the user's own build, in the foreground",
     "mlgo/evaluate/sealed_log.py": "git, on a file of ours",
     "mlgo/pool/local.py": "this package as a worker",
     "mlgo/research/lit_standins.py": "LLVM's own tests, which run tools of LLVM's build",

@@ -110,8 +110,8 @@ class CompileConfig(Section):
     def _check_ships(self) -> "CompileConfig":
         if self.ships.level is not None or self.ships.form is None:
             raise ValueError("ships names a form, and no level, which is optimization")
-        if measures.get_measure(self.objective).of_link and self.ships.form not in ("whole", "program"):
-            raise ValueError(f"objective: {self.objective} is of modules that are linked files; set ships.form: whole")
+        if measures.get_measure(self.objective).of_link and self.ships.form not in ("live", "whole", "program"):
+            raise ValueError(f"objective: {self.objective} is of what is linked; set ships.form: whole, or live")
         return self
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from mlgo.errors import ConfigError
 
-Form = Literal["objects", "thin", "whole", "program"]
+Form = Literal["objects", "live", "thin", "whole", "program"]
 """What a module is."""
 Level = Literal["-Oz", "-Os", "-O2", "-O3"]
 Relocation = Literal["fixed", "pie", "shared"]
@@ -32,9 +32,10 @@ class Ships(BaseModel):
     model_config = STRICT
 
     form: Form | None = None
-    """``objects``: a module is a source. ``whole``: a module is a linked file, all of its sources merged. ``thin``: a
-    module is a source after the import of ThinLTO. ``program``: a module is a program that runs, all of its sources
-    merged; each project is one, with what it prints."""
+    """``objects``: a module is a source. ``live``: a module is a source, and its score is what the link keeps of it.
+    ``whole``: a module is a linked file, all of its sources merged. ``thin``: a module is a source after the import of
+    ThinLTO. ``program``: a module is a program that runs, all of its sources merged; each project is one, with what it
+    prints."""
     level: Level | None = None
     """Optimization level."""
     relocation: Relocation | None = None

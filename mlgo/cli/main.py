@@ -58,6 +58,14 @@ def find_commands() -> dict[str, str]:
     return found
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Commands without a line that only says that they are commands."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        text = super()._format_action(action)
+        return text.partition("\n")[2] if action.nargs == argparse.PARSER else text
+
+
 def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
     """The parser with some sub-commands; with all of them by default."""
     modules = COMMANDS if names is not None and set(names) <= set(COMMANDS) else find_commands()
@@ -65,7 +73,7 @@ def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
         "mlgo",
         usage="mlgo [-h] [--version] COMMAND ...",
         description=_DESCRIPTION,
-        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=20),
+        formatter_class=partial(_Help, max_help_position=20),
         add_help=False,
     )
     parser.add_argument("-h", "--help", action="help", help=argparse.SUPPRESS)

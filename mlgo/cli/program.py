@@ -89,19 +89,17 @@ def add_command(
     run: Run | None,
     *parents: argparse.ArgumentParser,
     text: str | None = None,
-    listed: bool = True,
 ) -> argparse.ArgumentParser:
     """Add a sub-command.
 
     Args:
         run: does it; its docstring is the help: a sentence, and after an empty line examples.
         text: the help of a command whose actions do it, or of one that shares what it runs with others.
-        listed: whether the help of all commands names it.
     """
     sentence, _, examples = cleandoc(text or run.__doc__ or "").partition("\n\n")
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        **({"help": sentence[:1].lower() + sentence[1:].removesuffix(".")} if listed else {}),
+        help=sentence[:1].lower() + sentence[1:].removesuffix("."),
         description=sentence,
         epilog="\n".join(["examples:", *(f"  {line}" for line in examples.splitlines())]),
         formatter_class=argparse.RawDescriptionHelpFormatter,

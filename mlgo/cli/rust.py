@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlgo.base.files import read_input
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli import cc
 from mlgo.cli.program import add_command
@@ -40,7 +41,7 @@ OTHER_LEVEL = "it compiles at another level than the policy was trained for"
 
 
 def add_parser(commands: Any) -> None:
-    parser = add_command(commands, "rustc", cc.run, text=_HELP["rustc"], listed=False)
+    parser = add_command(commands, "rustc", cc.run, text=_HELP["rustc"])
     cc.add_policy_options(parser, "a rustc, and what it takes")
     parser.set_defaults(tool="rustc", compiler="", languages=None, ships=None, whole=False, thin=False)
     parser = add_command(commands, "cargo", run, text=_HELP["cargo"])
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         log = Path(args.log or folder / "crates.jsonl").absolute()
         start = log.stat().st_size if log.exists() else 0
         status = run_for_user(["cargo", *args.arguments], {**os.environ, **variables(args, log)})
-        said = log.read_text(errors="replace")[start:] if log.exists() else ""
+        said = read_input(log)[start:].decode(errors="replace") if log.exists() else ""
     if said:
         print(f"mlgo cargo: {summary([json.loads(line) for line in said.splitlines()])}", file=sys.stderr)
     return status

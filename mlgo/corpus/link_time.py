@@ -41,6 +41,8 @@ from mlgo.host.linker import (
     generation_options,
     link_arguments,
     link_command,
+    link_file,
+    needed_symbols,
     section_sizes,
     ships_of,
     why_unmerged,
@@ -450,19 +452,20 @@ def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools)
             f"compile.ships: form=thin holds modules before optimization; task {task.name} needs them after it"
         )
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
-        objects = _fat_objects(sources, tools, pool)
+        fat = {name: fat_module(path) for name, path in sources.paths.items()}
+        objects = _objects(sources, fat, tools, pool)
         return remake_programs(rows, programs, tools, lambda file: _imported_rows(file, sources, objects, tools))
 
 
-def _fat_objects(sources: Sources, tools: Tools, pool: ThreadPoolExecutor) -> dict[str, Path]:
-    """Fat objects of all modules under the heuristic; a module that does not compile has none."""
+def _objects(sources: Sources, files: Mapping[str, bytes], tools: Tools, pool: ThreadPoolExecutor) -> dict[str, Path]:
+    """Objects of all modules under the heuristic, made of ``files``; a module that does not compile has none."""
     front_end = tools.front_end
 
     def compile_one(name: str) -> Path:
-        fat, output = fat_module(sources.paths[name]), sources.paths[name].with_suffix(".o")
+        output = sources.paths[name].with_suffix(".o")
         with scratch_directory() as folder, suppress(CompileError):  # the link reports that it is missing
-            (folder / "fat.bc").write_bytes(fat)
-            compile_plain(front_end.toolchain, folder / "fat.bc", front_end.settings, object_path=output)
+            (folder / "module.bc").write_bytes(files[name])
+            compile_plain(front_end.toolchain, folder / "module.bc", front_end.settings, object_path=output)
         return output
 
     return dict(zip(sources.paths, pool.map(compile_one, sources.paths), strict=True))
@@ -512,11 +515,41 @@ def _imported_rows(file: LinkedFile, sources: Sources, objects: Mapping[str, Pat
     return made
 
 
+def live_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> tuple[list[Row], Sequence[Row]]:
+    """Both tables, each module with a link that keeps of it what the heuristic's linked files need.
+
+    A module of which they keep no code stays as it is, and has no score of a link.
+    """
+    settings = tools.front_end.settings
+    with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
+        objects = _objects(sources, {name: read_input(path) for name, path in sources.paths.items()}, tools, pool)
+        needed: dict[str, tuple[LinkedFile, set[str]]] = {}
+        for program in programs:
+            file = LinkedFile.of_row(program)
+            with suppress(CompileError):  # a file that cannot be linked keeps nothing
+                own = {name: objects[name] for name in file.modules}
+                for name, symbols in needed_symbols(tools.linker, file, own, tools.timeout_s, settings.ships).items():
+                    needed.setdefault(name, (file, set()))[1].update(symbols)
+
+        def placed(row: Row) -> Row:
+            file, symbols = needed.get(row["module"], (None, set()))
+            if file is None or row["skip_reason"]:
+                return row
+            link, module = file.part_of(sorted(symbols)), sources.paths[row["module"]]
+            with suppress(CompileError):
+                link_file(tools.linker, link, {MERGED: objects[row["module"]]}, tools.timeout_s, settings.ships)
+                generation = replace(generation_of(module), link=link)
+                return row | {"bitcode": module_file(bitcode_of(row["bitcode"]), generation)}
+            return row
+
+        return list(pool.map(placed, rows)), programs
+
+
 def in_form(
     form: Form, rows: Sequence[Row], programs: Sequence[Row], tools: Tools
 ) -> tuple[Sequence[Row], Sequence[Row]]:
     """A project's sources and linked files, ``artifacts.PROJECT`` and ``PROGRAMS_OF_PROJECT``, in another form."""
     if form == "objects":
         return rows, programs
-    make = whole_programs if form == "whole" else imported_modules
+    make = {"live": live_modules, "whole": whole_programs, "thin": imported_modules}[form]
     return make(rows, programs, tools)

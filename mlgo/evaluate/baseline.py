@@ -309,15 +309,19 @@ def baseline_origin(baseline_dir: Path) -> tuple[Task, Row]:
 def load_scored_modules(
     corpus_dir: Path, baseline_dir: Path, split: str, languages: Iterable[str] | None = None
 ) -> list[ScoredModule]:
-    """List a split's modules that compiled both plain and under the traced reference, in manifest order."""
+    """List a split's modules that compiled both plain and under the traced reference, in manifest order.
+
+    Left out are those without a score of the objective, such as modules of which a linked file keeps nothing.
+    """
+    task, origin = baseline_origin(baseline_dir)
+    objective, traced = origin["compile"]["objective"], task.references.traced
     rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
-    traced = baseline_origin(baseline_dir)[0].references.traced
     scored = []
     for module in load_modules(corpus_dir, splits=[split], languages=languages):
         plain = by_advisor.get((HEURISTIC, module.project, module.name))
         asked = by_advisor.get((traced, module.project, module.name))
-        if plain is not None and asked is not None:
+        if plain is not None and asked is not None and plain[objective] is not None:
             scored.append(ScoredModule(module, scores_of(plain), asked["num_questions"]))
     return scored
 

@@ -24,7 +24,7 @@ from mlgo.host.command_line import checked, words
 from mlgo.host.process import Child, without_folders
 from mlgo.host.rustc import RUST_LIBRARY, rust_library
 from mlgo.objects.elf import read_sections
-from mlgo.objects.symbols import FunctionExtent, function_extents, section_kinds
+from mlgo.objects.symbols import FunctionExtent, function_extents, read_references, section_kinds
 
 # The modules are a part of their project, and some are programs of their own: missing symbols are left open (hidden
 # ones only with --noinhibit-exec, which makes such errors warnings), and of several with one name the first counts.
@@ -61,7 +61,7 @@ NOTHING_LEFT = "nothing is left: no entry point and no export needs any of its f
 
 _OWN = re.compile(
     r"--?(?:no-)?pie|--(?:no-)?gc-sections|--icf(?:=\w+)?|-O\w*|--?Bsymbolic(?:-[a-z-]+)?|--exclude-libs=.*|"
-    r"--no-eh-frame-hdr|--fat-lto-objects"
+    r"--no-eh-frame-hdr|--fat-lto-objects|--undefined=.+"
 )
 """Options of a build's link that change what is linked, and that this linker has, too."""
 
@@ -105,6 +105,11 @@ class LinkedFile:
         """
         options = (*self.own_options, *([KEEP_SECTIONS] if is_group else []))
         return replace(self, project="", name="", options=options, parts=(("object", (MERGED,)),))
+
+    def part_of(self, needed: Iterable[str]) -> "LinkedFile":
+        """What such a file keeps of one module, whose symbols others need: as `only_part`, without the others."""
+        options = (*self.own_options, "--gc-sections", *(f"--undefined={symbol}" for symbol in needed))
+        return replace(self, project="", name="", options=options, parts=(("object", (MERGED,)),), libraries=())
 
     @property
     def own_options(self) -> list[str]:
@@ -231,6 +236,25 @@ def link_and_place(
         data = link_file(linker, file, objects, timeout_s, ships, (f"-Map={folder / 'map'}", "--no-demangle"))
         extents = function_extents(data, (folder / "map").read_text(errors="replace"))
     return data, [replace(one, input=names[one.input]) for one in extents if one.input in names]
+
+
+def needed_symbols(
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, ships: Ships = AS_BUILT
+) -> dict[str, list[str]]:
+    """Symbols that a linked file keeps and other inputs than their own name, by module; otherwise as `link_file`.
+
+    Modules of which it keeps no code have no entry.
+    """
+    names = {str(path): name for name, path in objects.items()}
+    with scratch_directory() as folder:
+        options = (f"-Map={folder / 'map'}", "--no-demangle", "--cref")
+        link_file(linker, file, objects, timeout_s, ships.model_copy(update={"sections": True}), options)
+        kept, users = read_references((folder / "map").read_text(errors="surrogateescape"))
+    return {
+        names[path]: sorted(symbol for symbol in symbols if users.get(symbol, {path}) != {path})
+        for path, symbols in kept.items()
+        if path in names
+    }
 
 
 def measure_file(data: bytes) -> dict[str, int]:

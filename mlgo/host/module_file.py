@@ -37,7 +37,14 @@ _INDEX = "-fthinlto-index="
 _PROGRAM = "program"
 _LINK = "link"
 _VARIANTS = ("variant.0", "variant.1")
-_LINK_FIELDS = {"kind": str, "options": list, "version_script": str, "export_dynamic": bool, "entry": str}
+_LINK_FIELDS = {
+    "kind": str,
+    "options": list,
+    "version_script": str,
+    "export_dynamic": bool,
+    "entry": str,
+    "foreign": list,
+}
 MOST_BYTES = 1 << 26
 """Of what belongs to a module."""
 
@@ -76,7 +83,8 @@ def module_file(bitcode: bytes, generation: Generation) -> bytes:
     if program is not None:
         attached[_PROGRAM] = _MOST_TEXT.pack(program.most_text_bytes) + program.stdout
     if link is not None:
-        attached[_LINK] = json.dumps({name: getattr(link, name) for name in _LINK_FIELDS}).encode()
+        fields = {name: getattr(link, name) for name in _LINK_FIELDS if name != "foreign"}
+        attached[_LINK] = json.dumps({**fields, "foreign": link.libraries}).encode()
     attached |= zip(_VARIANTS, generation.variants, strict=False)
     if not generation.options and not attached:
         return bitcode
@@ -155,7 +163,8 @@ def _link(module: Path, data: bytes) -> LinkedFile:
     except ValueError:
         found = None
     types = {name: type(value) for name, value in found.items()} if isinstance(found, dict) else {}
-    if types != _LINK_FIELDS or found["kind"] not in ("program", "shared") or {*map(type, found["options"])} - {str}:
+    words = [*found["options"], *found["foreign"]] if types == _LINK_FIELDS else [None]
+    if not all(isinstance(word, str) for word in words) or found["kind"] not in ("program", "shared"):
         raise ObjectError(f"{module.name}: how it is linked is not well-formed")
     return LinkedFile.of_row({"project": "", "program": "", "parts": [], **found}).only_part()
 

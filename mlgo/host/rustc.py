@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from mlgo.base.config import CompileConfig
+from mlgo.base.files import read_input
 from mlgo.errors import CompilerExit, LinkError, ToolchainError
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation
 from mlgo.host.process import Child
@@ -72,7 +73,7 @@ def plain_object(rustc: Rustc, folder: Path, settings: CompileConfig, options: S
     output = folder / "sample.o"
     with rustc.compile(output, options, settings) as child:
         _end(child.wait(time.monotonic() + settings.compile_timeout_s), child)
-    return output.read_bytes()
+    return read_input(output)
 
 
 def echoed_object(rustc: Rustc, task: Task, folder: Path, settings: CompileConfig) -> tuple[bytes, int]:
@@ -89,7 +90,7 @@ def echoed_object(rustc: Rustc, task: Task, folder: Path, settings: CompileConfi
         start = time.monotonic()
         with rustc.compile(output, options, settings) as child:
             _end(talk.run(channel, child, start), child)
-    return output.read_bytes(), sum(count for _, count in talk.contexts)
+    return read_input(output), sum(count for _, count in talk.contexts)
 
 
 def _end(status: int | None, child: Child) -> None:

@@ -214,6 +214,25 @@ def _mapped_symbols(link_map: str) -> Iterator[tuple[int, int, str, str]]:
             yield int(address, 16), int(size, 16), of, text
 
 
+def read_references(link_map: str) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Symbols that are in a linked file by the input that has them, and inputs that name each symbol.
+
+    ``link_map`` is what the linker has written with ``-Map``, ``--cref`` and ``--no-demangle``.
+    """
+    sections, _, table = link_map.partition("\nCross Reference Table\n")
+    kept: dict[str, set[str]] = {}
+    for _, _, of, symbol in _mapped_symbols(sections):
+        kept.setdefault(of, set()).add(symbol)
+    users: dict[str, set[str]] = {}
+    symbol = ""
+    for line in table.splitlines():
+        named = line[:1] not in ("", " ")
+        symbol, _, rest = line.partition(" ") if named else (symbol, "", line)
+        if rest.strip():
+            users.setdefault(symbol, set()).add(rest.strip())
+    return kept, users
+
+
 def folded(name: str) -> str:
     """Name of a symbol without what optimizers add: the number may be another in each build.
 

@@ -133,7 +133,7 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ),
         ("generalisation.compilers.llvm19.sha256.x86_64", "9fcd", r"llvm19\.sha256\.x86_64: .*pattern"),
         ("generalisation.compilers.main", {}, r"generalisation\.compilers\.main\.\[key\]: .*pattern"),
-        ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c\+\+' or 'c'"),
+        ("generalisation.train_sets.c.languages", ["c", "d"], r"train_sets\.c\.languages\.1: .*'c\+\+', 'c' or 'rust'"),
         ("ppo.baseline", "none", r"ppo\.baseline: .*'network', 'siblings' or 'functions'"),
         ("generalisation.across", "d", r"generalisation: .*across must name one of train_sets \(both, c, c\+\+\)"),
     ],
