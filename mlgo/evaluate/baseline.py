@@ -314,14 +314,14 @@ def load_scored_modules(
     Left out are those without a score of the objective, such as modules of which a linked file keeps nothing.
     """
     task, origin = baseline_origin(baseline_dir)
-    objective, traced = origin["compile"]["objective"], task.references.traced
+    objective, traced = origin.get("compile", {}).get("objective"), task.references.traced
     rows = read_table(baseline_dir / "scores.parquet", SCORES).filter(pc.field("failure") == "").to_pylist()
     by_advisor = {(row["advisor"], row["project"], row["module"]): row for row in rows}
     scored = []
     for module in load_modules(corpus_dir, splits=[split], languages=languages):
         plain = by_advisor.get((HEURISTIC, module.project, module.name))
         asked = by_advisor.get((traced, module.project, module.name))
-        if plain is not None and asked is not None and plain[objective] is not None:
+        if plain is not None and asked is not None and plain.get(objective, 0) is not None:
             scored.append(ScoredModule(module, scores_of(plain), asked["num_questions"]))
     return scored
 

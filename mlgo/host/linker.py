@@ -232,10 +232,19 @@ def link_and_place(
 ) -> tuple[bytes, list[FunctionExtent]]:
     """The linked file, and its functions by address, whose inputs are named modules; otherwise as `link_file`."""
     names = {str(path): name for name, path in objects.items()}
-    with scratch_directory() as folder:
-        data = link_file(linker, file, objects, timeout_s, ships, (f"-Map={folder / 'map'}", "--no-demangle"))
-        extents = function_extents(data, (folder / "map").read_text(errors="replace"))
+    data, link_map = _link_with_map(linker, file, objects, timeout_s, ships)
+    extents = function_extents(data, link_map)
     return data, [replace(one, input=names[one.input]) for one in extents if one.input in names]
+
+
+def _link_with_map(
+    linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, ships: Ships, *options: str
+) -> tuple[bytes, str]:
+    """The linked file, and what the linker says of it."""
+    with scratch_directory() as folder:
+        words = (f"-Map={folder / 'map'}", "--no-demangle", *options)
+        data = link_file(linker, file, objects, timeout_s, ships, words)
+        return data, (folder / "map").read_text(errors="replace")
 
 
 def needed_symbols(
@@ -246,10 +255,8 @@ def needed_symbols(
     Modules of which it keeps no code have no entry.
     """
     names = {str(path): name for name, path in objects.items()}
-    with scratch_directory() as folder:
-        options = (f"-Map={folder / 'map'}", "--no-demangle", "--cref")
-        link_file(linker, file, objects, timeout_s, ships.model_copy(update={"sections": True}), options)
-        kept, users = read_references((folder / "map").read_text(errors="surrogateescape"))
+    ships = ships.model_copy(update={"sections": True})
+    kept, users = read_references(_link_with_map(linker, file, objects, timeout_s, ships, "--cref")[1])
     return {
         names[path]: sorted(symbol for symbol in symbols if users.get(symbol, {path}) != {path})
         for path, symbols in kept.items()
