@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     mlgo capture -o captured/zlib -- make -j8
     mlgo capture -o captured/app -- sh -c 'cmake -B build && cmake --build build -j8'
     mlgo capture -o captured/ujson --sdist ujson==6.1.0
+    mlgo capture -o captured/app --root ../app -- cargo build --release --manifest-path ../app/Cargo.toml
     mlgo capture -o captured/app --from build/compile_commands.json
     mlgo capture -o captured/app --from bitcode --options=-fPIC
     """
