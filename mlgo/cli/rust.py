@@ -88,6 +88,6 @@ def summary(records: Sequence[Mapping[str, Any]]) -> str:
     parts = [f"{len(advised)} crates under the policy, {sum(record['questions'] for record in advised):,} questions"]
     others = Counter(record["reason"] for record in records if record["outcome"] != "advised")
     parts += [f"{count} not: {reason}" for reason, count in others.most_common()]
-    if not advised and OTHER_LEVEL in others:
+    if not advised and OTHER_LEVEL in others and "--plain" not in others:
         parts.append('set opt-level = "z" in [profile.release], or give --any-level')
     return "; ".join(parts)
