@@ -208,7 +208,12 @@ def _table(entries: Sequence[ScoreboardEntry]) -> pages.Table:
         pages.gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
         pages.gain_column("ships, total (interval)", lambda one: one.headline.total),
     ]
-    by_language = [pages.gain_column(title, partial(language, scope=name)) for name, title in LANGUAGE_TITLES.items()]
+    known = {scope for one in entries for scope in one.comparisons}
+    by_language = [
+        pages.gain_column(title, partial(language, scope=name))
+        for name, title in LANGUAGE_TITLES.items()
+        if name in known
+    ]
     return pages.Table(
         [
             pages.text_column("learner", lambda one: one.learner),

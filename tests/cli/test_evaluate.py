@@ -338,7 +338,7 @@ def test_languages_that_are_not_asked_are_left_to_the_heuristic(evaluate, tmp_pa
 
 def test_the_released_policy_is_asked_where_it_gains(policies, tmp_path):
     copy = shutil.copytree(RELEASED / "marginal-s0", tmp_path / "copy")
-    for folder, languages in (copy, ("c++",)), (policies / "never-s0", ("c++", "c")):
+    for folder, languages in (copy, ("c++", "rust")), (policies / "never-s0", ("c++", "c", "rust")):
         assert languages_by_default(folder, load_stored(folder)) == languages
 
 
