@@ -84,11 +84,7 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 def add_command(
-    commands: Any,
-    name: str,
-    run: Run | None,
-    *parents: argparse.ArgumentParser,
-    text: str | None = None,
+    commands: Any, name: str, run: Run | None, *parents: argparse.ArgumentParser, text: str | None = None
 ) -> argparse.ArgumentParser:
     """Add a sub-command.
 

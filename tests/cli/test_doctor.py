@@ -3,9 +3,10 @@
 import json
 import os
 import re
-import shutil
 
 import pytest
+
+from tests.cargo import NEEDS_CARGO
 
 PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras"}
 PACKAGES |= {"scipy", "scikit-learn"}
@@ -50,7 +51,7 @@ def a_rustc(tmp_path, text):
     return {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
 
 
-@pytest.mark.skipif(not (shutil.which("rustc") or os.environ.get("MLGO_REQUIRE_RUST")), reason="no rustc is here")
+@NEEDS_CARGO
 def test_rustc(diagnose):
     detail = diagnose()[1]["rustc"]["detail"]
     found = re.search(r"reproduces an object \((\d+) questions\).* its ([\d,]+) bytes of text were ([\d,]+)", detail)

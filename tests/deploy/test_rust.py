@@ -1,6 +1,7 @@
 """`mlgo rustc` and `mlgo cargo` with the real rustc; they are skipped where none is installed, but not in CI."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -150,6 +151,11 @@ def test_a_crate_that_fails_under_advice_is_compiled_without(rust, script, artif
     assert found.stderr.count("artifact") == bool(artifact)  # cargo must not hear of it twice
     assert rust.log[0]["outcome"] == "failed"
     assert rust.run(*command, STATUS="5").returncode == 5
+
+
+def test_a_pipe_in_the_place_of_arguments_is_not_waited_for(rust):
+    os.mkfifo(rust.folder / "pipe")
+    assert rust.run(MLGO, "rustc", "--", "/bin/true", "@pipe").returncode == 0
 
 
 def test_cargo(package):

@@ -14,8 +14,6 @@
 #include "settings.h"
 #include "text.h"
 
-#include <ctype.h>
-
 namespace rust {
 
 struct Crate {
@@ -66,9 +64,10 @@ inline bool hasCode(const char *Kinds) {
 // The words of a command line with those of files in their place, one a line.
 inline void expand(char *const *Words, size_t NumWords, List<const char *> &Found) {
   for (size_t I = 0; I < NumWords; ++I) {
-    FILE *const File = Words[I][0] == '@' ? fopen(Words[I] + 1, "re") : nullptr;
-    struct stat State;
-    if (!File || fstat(fileno(File), &State) != 0 || !S_ISREG(State.st_mode)) {
+    struct stat State; // a pipe would be waited for, and what is read here missing to rustc
+    const bool NamesFile = Words[I][0] == '@' && stat(Words[I] + 1, &State) == 0 && S_ISREG(State.st_mode);
+    FILE *const File = NamesFile ? fopen(Words[I] + 1, "re") : nullptr;
+    if (!File) {
       Found.add(Words[I]);
     } else {
       char *Line = nullptr;
