@@ -53,7 +53,7 @@ def main() -> None:
     args = parser.parse_args()
 
     runs = [list(of_run(data)) for data in args.data] if not args.looks else []
-    for kept in of_looks(args.looks) if args.looks else map(as_one, *runs):
+    for kept in list(of_looks(args.looks) if args.looks else map(as_one, *runs)):
         write_table(args.output / "evaluation" / kept.name, kept.table, kept.schema, kept.origin)
     if not args.looks:
         keep_trainings(args.data, args.output)

@@ -452,19 +452,20 @@ def imported_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools)
             f"compile.ships: form=thin holds modules before optimization; task {task.name} needs them after it"
         )
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
-        fat = {name: fat_module(path) for name, path in sources.paths.items()}
-        objects = _objects(sources, fat, tools, pool)
+        objects = _objects(sources, fat_module, tools, pool)
         return remake_programs(rows, programs, tools, lambda file: _imported_rows(file, sources, objects, tools))
 
 
-def _objects(sources: Sources, files: Mapping[str, bytes], tools: Tools, pool: ThreadPoolExecutor) -> dict[str, Path]:
-    """Objects of all modules under the heuristic, made of ``files``; a module that does not compile has none."""
+def _objects(
+    sources: Sources, made_of: Callable[[Path], bytes], tools: Tools, pool: ThreadPoolExecutor
+) -> dict[str, Path]:
+    """Objects under the heuristic of what modules are ``made_of``; a module that does not compile has none."""
     front_end = tools.front_end
 
     def compile_one(name: str) -> Path:
         output = sources.paths[name].with_suffix(".o")
         with scratch_directory() as folder, suppress(CompileError):  # the link reports that it is missing
-            (folder / "module.bc").write_bytes(files[name])
+            (folder / "module.bc").write_bytes(made_of(sources.paths[name]))
             compile_plain(front_end.toolchain, folder / "module.bc", front_end.settings, object_path=output)
         return output
 
@@ -522,7 +523,7 @@ def live_modules(rows: Sequence[Row], programs: Sequence[Row], tools: Tools) -> 
     """
     settings = tools.front_end.settings
     with sources_of(rows) as sources, ThreadPoolExecutor(tools.num_threads) as pool:
-        objects = _objects(sources, {name: read_input(path) for name, path in sources.paths.items()}, tools, pool)
+        objects = _objects(sources, read_input, tools, pool)
         needed: dict[str, tuple[LinkedFile, set[str]]] = {}
         for program in programs:
             file = LinkedFile.of_row(program)

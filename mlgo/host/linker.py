@@ -249,16 +249,16 @@ def _link_with_map(
 
 def needed_symbols(
     linker: Path, file: LinkedFile, objects: Mapping[str, Path], timeout_s: float, ships: Ships = AS_BUILT
-) -> dict[str, list[str]]:
+) -> dict[str, set[str]]:
     """Symbols that a linked file keeps and other inputs than their own name, by module; otherwise as `link_file`.
 
-    Modules of which it keeps no code have no entry.
+    Modules of which it keeps nothing have no entry.
     """
     names = {str(path): name for name, path in objects.items()}
     ships = ships.model_copy(update={"sections": True})
     kept, users = read_references(_link_with_map(linker, file, objects, timeout_s, ships, "--cref")[1])
     return {
-        names[path]: sorted(symbol for symbol in symbols if users.get(symbol, {path}) != {path})
+        names[path]: {symbol for symbol in symbols if users.get(symbol, {path}) != {path}}
         for path, symbols in kept.items()
         if path in names
     }
