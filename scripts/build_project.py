@@ -17,6 +17,7 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
 from mlgo.corpus.build import BuildLimits, build_project, captured_project, fetch_sources, program_of_all
+from mlgo.corpus.capture.crates import crate_project
 from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
@@ -43,11 +44,15 @@ def main() -> None:
     form = ProjectName.of(args.project).form or settings.ships.form
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
-    if recipe.wheel is not None:
-        with scratch_directory() as folder:
+    if recipe.wheel is not None or recipe.crate is not None:
+        with scratch_directory() as scratch:
+            folder = scratch / "captured"
             extraction = Extraction(args.project, recipe.license, front_end, args.threads)
-            wheel_project(fetch_sources(recipe, shared / "sdists"), folder / "wheel", recipe.wheel, extraction)
-            built = recipe.model_copy(update={"captured": str(folder / "wheel")})
+            if recipe.crate is not None:
+                crate_project(recipe, recipe.crate, Path(recipe.crate.sources or shared / "crates"), folder, extraction)
+            else:
+                wheel_project(fetch_sources(recipe, shared / "sdists"), folder, recipe.wheel, extraction)
+            built = recipe.model_copy(update={"captured": str(folder)})
             rows, programs = captured_project(args.project, built, task, limits)
     elif recipe.captured is not None:
         rows, programs = captured_project(args.project, recipe, task, limits)
@@ -64,12 +69,13 @@ def main() -> None:
     else:
         rows, programs = in_form(form, rows, programs, tools)
     limit = {"max_program_growth": growth} if form == "program" else {"max_merged_instructions": tools.max_instructions}
+    unset = {name for name in ("quarters", "crate") if getattr(recipe, name) is None}  # which hashes did not know
     origin = provenance(
         compiler=toolchain.name,
         target=toolchain.target,
         task=task,
         optimization=settings.optimization,
-        recipe=content_hash(recipe.model_dump(exclude=None if recipe.quarters else {"quarters"})),
+        recipe=content_hash(recipe.model_dump(exclude=unset)),
         seed=seed,
         **({"python": platform.python_version()} if recipe.python else {}),
         **({} if form == "objects" else {"form": form, **limit}),

@@ -42,3 +42,14 @@ def write_package(folder: Path) -> Path:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+def write_vendored(folder: Path) -> Path:
+    """Write it to a folder of vendored sources, as crates app 0.1.0 and words 0.1.0; return the folder."""
+    write_package(folder / "app-0.1.0")
+    (folder / "app-0.1.0/words").rename(folder / "words-0.1.0")
+    manifest = folder / "app-0.1.0/Cargo.toml"
+    manifest.write_text(manifest.read_text().replace('{ path = "words" }', '"0.1"'))
+    for crate in ("app", "words"):
+        (folder / f"{crate}-0.1.0/.cargo-checksum.json").write_text('{"files": {}}')
+    return folder

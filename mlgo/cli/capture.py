@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import relative, shown
 from mlgo.base.output import claim
 from mlgo.base.packages import Package, fetch_package, pin_package, require
@@ -18,11 +17,11 @@ from mlgo.cli.program import CONFIG, add_command, add_options, configured, posit
 from mlgo.corpus.capture.builds import recorded_build
 from mlgo.corpus.capture.importers import KINDS, import_build
 from mlgo.corpus.capture.invocations import is_own, run_build
-from mlgo.corpus.capture.objects import object_rows, with_system_headers
+from mlgo.corpus.capture.objects import with_system_headers
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.recipe import Wheel
-from mlgo.corpus.store import IN_CAPTURED, OBJECTS_NAME
+from mlgo.corpus.store import IN_CAPTURED
 from mlgo.errors import ConfigError, CorpusError
 from mlgo.host.command_line import check_options
 from mlgo.host.frontend import FrontEnd
@@ -101,9 +100,7 @@ def _capture_build(args: argparse.Namespace, command: list[str]) -> tuple[Captur
     if status:
         print(f"warning: the build ended with status {status}; what it had done until then is kept", file=sys.stderr)
     name = args.name or args.output.resolve().name
-    objects = object_rows(name, build.units, ran=bool(command))  # now: the next build may replace them
-    write_rows(args.output / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root), moved=build.moved))
-    return write_project(args.output, build, _extraction(args, name)), status
+    return write_project(args.output, build, root, _extraction(args, name), ran=bool(command)), status
 
 
 def _capture_sdist(args: argparse.Namespace) -> Captured:

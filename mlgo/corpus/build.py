@@ -94,7 +94,7 @@ def build_project(project: str, recipe: Recipe, compiler: FrontEnd, limits: Buil
 
 def source_folder(recipe: Recipe, cache_dir: Path, folder: Path) -> Path:
     """Sources of a recipe in a new folder under ``folder``, without its generated files."""
-    if recipe.captured is not None or recipe.wheel is not None:
+    if not recipe.units:
         raise CorpusError(f"{recipe.name} is a captured build; its sources are compiled by mlgo capture alone")
     if recipe.path is None:
         return unpack(fetch_sources(recipe, cache_dir), folder / "sources")

@@ -98,17 +98,29 @@ class Wheel(_RecipePart):
     """Further variables of the build's environment."""
 
 
+class Crate(_RecipePart):
+    """Build of the programs of a crate, from a folder of vendored sources."""
+
+    sources: str | None = None
+    """Folder with this crate and all that it needs, such as /usr/share/cargo/registry; relative to the working
+    directory. Default: ``crates`` in the folder that working copies share, ``data/work``."""
+    features: list[str] = []
+    default_features: bool = True
+    opt_level: Literal["s", "z"] = "z"
+    panic: Literal["unwind", "abort"] = "unwind"
+
+
 class Recipe(_RecipePart):
     """One project: where its sources are and how they are compiled."""
 
     name: str
-    """Name on the package index, or of the local project."""
+    """Name on the package index or of the crate, or of the local project."""
     license: str
     """SPDX expression of the compiled sources."""
     version: str | None = None
-    """Pinned version of the source distribution."""
+    """Pinned version of the source distribution, or of the crate."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    """Pinned hash of the source distribution."""
+    """Pinned hash of the source distribution; of a crate, that of all files of the crates that are in its programs."""
     path: str | None = None
     """Folder with the sources, for a project that is not fetched; relative to the working directory."""
     captured: str | None = None
@@ -117,13 +129,15 @@ class Recipe(_RecipePart):
     """Quarters of its modules, by a hash of their names, that are taken of it; another recipe may have the others."""
     wheel: Wheel | None = None
     """Build it as a wheel, by its own build system: modules, options and programs come from there. ``{}`` will do."""
+    crate: Crate | None = None
+    """Build its programs by cargo, of vendored sources: modules, options and programs come from there."""
     driver: str | None = None
     """Source of the checkout with a ``main`` of ours, for a project that is to run; what the program prints lies beside
     it, with the ending ``.txt``. The folder is copied into the sources as ``driver``."""
     files: list[GeneratedFile] = []
     """Generated files."""
     units: list[SourceGroup] = []
-    """Groups of sources; none for a captured project, and for a wheel."""
+    """Groups of sources; none for a captured project, a wheel, and a crate."""
 
     def takes(self, module: str) -> bool:
         """Whether a module of a captured project is in one of the recipe's quarters."""
@@ -162,10 +176,10 @@ def load_recipe(path: Path) -> Recipe:
     origins = (recipe.version, recipe.path, recipe.captured)
     if sum(one is not None for one in origins) != 1 or (recipe.version is None) != (recipe.sha256 is None):
         raise ConfigError(f"{path}: give one of version with sha256 of a source distribution, path, and captured")
-    if bool(recipe.units) == (recipe.captured is not None or recipe.wheel is not None):
-        raise ConfigError(f"{path}: give units, except for a captured project or a wheel, which have their own")
-    if recipe.wheel is not None and recipe.version is None:
-        raise ConfigError(f"{path}: a wheel is built of a source distribution; give its version and sha256")
+    if bool(recipe.units) + sum(one is not None for one in (recipe.captured, recipe.wheel, recipe.crate)) != 1:
+        raise ConfigError(f"{path}: give one of units, captured, wheel, and crate")
+    if (recipe.wheel or recipe.crate) is not None and recipe.version is None:
+        raise ConfigError(f"{path}: a wheel or a crate is built of one version; give version and sha256")
     for generated in recipe.files:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
             raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")

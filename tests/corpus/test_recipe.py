@@ -89,10 +89,15 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
         ({"version": "absent", "sha256": "absent"}, "give one of version with sha256"),
         ({"path": "somewhere"}, "path, and captured"),
         ({"path": "somewhere", "sha256": "absent"}, "give one of version with sha256"),
-        ({"wheel": {}}, "give units, except for a captured project or a wheel"),
+        ({"wheel": {}}, "give one of units, captured, wheel, and crate"),
         ({"wheel": {"compiler": "gcc"}, "units": []}, "wheel.compiler'; known here: environment, requirements"),
         ({"files": [{"path": "x.h", "copi": "y"}]}, r"files\.0\.copi'; known here: content, copy, path"),
         ({"path": "somewhere", "version": "absent"}, "give one of version with sha256"),
+        ({"crate": {}}, "give one of units, captured, wheel, and crate"),
+        (
+            {"crate": {}, "units": [], "version": "absent", "sha256": "absent", "path": "x"},
+            "a wheel or a crate is built of one version; give version and sha256",
+        ),
         ({"units": unit(sources=["../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["a/../../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["/etc/passwd"])}, "relative path inside"),
@@ -124,14 +129,16 @@ def test_not_a_recipe_at_all(text, tmp_path):
 
 
 CORPORA = REPOSITORY / "config" / "corpora"
-RECIPES = [path for place in ("*.yaml", "wheels/*.yaml") for path in sorted(CORPORA.glob(place))]
+RECIPES = [path for place in ("*.yaml", "wheels/*.yaml", "crates/*.yaml") for path in sorted(CORPORA.glob(place))]
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_the_recipes_of_this_repository(path):
     recipe = load_recipe(path)
     assert recipe.license
-    assert (recipe.wheel is not None) == (path.parent.name == "wheels")
+    assert (recipe.wheel is not None, recipe.crate is not None) == tuple(
+        path.parent.name == kind for kind in ("wheels", "crates")
+    )
     assert recipe.path is not None or recipe.name.lower().replace("_", "-") == path.stem.lower().replace("_", "-")
 
 

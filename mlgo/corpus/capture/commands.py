@@ -246,7 +246,7 @@ def _link(folder: Path, words: Sequence[str], output: str, *, through_compiler: 
         all_members = _WHOLE.get(name, all_members)
         if name == "" and all_members:
             whole.add(_absolute(folder, value))
-    inputs = [_absolute(folder, value) for value in values("")]
+    inputs = [path for value in values("") if not _SYMBOLS.search(str(path := _absolute(folder, value)))]
     crate = next((_without_unit(path) for path in inputs if _without_unit(path) != path), None)
     scripts, kinds = values(*_SCRIPT), [_KINDS[name] for name, _ in pairs if name in _KINDS]
     return LinkStep(
@@ -296,6 +296,8 @@ def _without_unit(path: Path) -> Path:
 
 
 _UNIT = re.compile(r"\..*\.rcgu\.o$")
+_SYMBOLS = re.compile(r"/rustc\w{6}/symbols\.o$")
+"""References to what a crate exports; rustc writes them to a folder with a random name."""
 
 
 def _crate(folder: Path, arguments: Sequence[str], contents: Mapping[Path, str]) -> Iterator[Step]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mlgo.base.artifacts import (
+    OBJECTS_OF_BUILD,
     PROGRAMS_OF_PROJECT,
     PROJECT,
     Row,
@@ -36,6 +37,7 @@ from mlgo.corpus.build import columns_of, columns_without, ir_of, program_of
 from mlgo.corpus.capture.bitcode import BitcodeUnit, Piece, made_by, same_machine, triple_of
 from mlgo.corpus.capture.builds import Build, BuildUnit, BuiltProgram, as_text, is_shared
 from mlgo.corpus.capture.commands import CompileStep
+from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.options import (
     TOLERANT,
     is_of_level,
@@ -47,7 +49,7 @@ from mlgo.corpus.capture.options import (
     profile_of,
     without_unknown,
 )
-from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
+from mlgo.corpus.store import CAPTURED_NAME, OBJECTS_NAME, PROGRAMS_NAME
 from mlgo.errors import ArtifactError, CompileError, CompilerExit, ConfigError, CorpusError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import Generation, bitcode_of, generation_of, module_file
@@ -242,11 +244,17 @@ class Captured:
     missed: dict[str, int]  # number of modules that were compiled without options of their code generation, by these
 
 
-def write_project(folder: Path, build: Build, extraction: Extraction) -> Captured:
-    """Compile the units of a build to bitcode and write its tables, programs last.
+def write_project(folder: Path, build: Build, root: Path, extraction: Extraction, *, ran: bool = True) -> Captured:
+    """Compile the units of a build to bitcode and write its tables: objects first, which builds replace, programs last.
 
     What a run before this one had done when it was killed is not compiled again.
+
+    Args:
+        root: folder that names of the build are relative to.
+        ran: the build was run just now, see `object_rows`.
     """
+    objects = object_rows(extraction.project, build.units, ran=ran)
+    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(root), moved=build.moved))
     toolchain = extraction.front_end.toolchain
     origin = provenance(
         compiler=toolchain.name,

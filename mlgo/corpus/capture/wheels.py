@@ -16,18 +16,15 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from mlgo.base.artifacts import OBJECTS_OF_BUILD, provenance, write_rows
 from mlgo.base.files import file_sha256, joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.base.packages import canonical_name
 from mlgo.corpus.build import unpack, unpack_all
 from mlgo.corpus.capture.builds import Build, BuiltProgram, recorded_build
 from mlgo.corpus.capture.invocations import RECORDS, read_invocations, wrap_tools
-from mlgo.corpus.capture.objects import object_rows
 from mlgo.corpus.capture.origins import objects_in
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.recipe import Wheel, headers_beside
-from mlgo.corpus.store import OBJECTS_NAME
 from mlgo.errors import CorpusError, ObjectError
 from mlgo.host.process import Child, without_folders
 from mlgo.host.toolchain import find_linker, zig_environment
@@ -61,9 +58,7 @@ def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extractio
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
     build = capture_wheel(source, folder, wheel, extraction)
-    objects = object_rows(extraction.project, build.units, ran=True)
-    write_rows(folder / OBJECTS_NAME, objects, OBJECTS_OF_BUILD, provenance(root=str(source), moved=build.moved))
-    return write_project(folder, build, replace(extraction, hidden=temporary_folders(source, folder)))
+    return write_project(folder, build, source, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
 def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Build:

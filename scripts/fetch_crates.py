@@ -1,0 +1,124 @@
+"""Fetch the crates of a Debian release, as a folder of vendored sources that cargo takes offline; needs no root.
+
+These are all packages librust-*-dev, each verified by the hash in the release's list: 120 MB for Debian 13, 0.9 GB
+unpacked. What is there stays. `cargo vendor` makes such a folder of crates.io.
+
+Example:
+    python scripts/fetch_crates.py --output crates
+    python scripts/fetch_crates.py --output crates --mirror https://snapshot.debian.org/archive/debian/20251101T000000Z
+"""
+
+import argparse
+import hashlib
+import lzma
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import requests
+from tqdm import tqdm
+
+from mlgo.base.files import joined, write_json
+from mlgo.base.packages import TarHeader, bounded
+from mlgo.base.threads import in_threads
+from mlgo.cli.program import positive, run_program
+from mlgo.errors import CorpusError, PackageError
+from mlgo.objects.archives import read_members
+
+_MIRROR = "https://deb.debian.org/debian"
+_LIST = "dists/{suite}/main/binary-{machine}/Packages.xz"
+_REGISTRY = PurePosixPath("usr/share/cargo/registry")
+_SUMS = ".cargo-checksum.json"
+_FETCHED = ".packages"
+"""Folder in the output with an empty file for each package that is unpacked, named by its hash."""
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class DebianPackage:
+    """A package of a release's list."""
+
+    name: str
+    path: str  # on the mirror
+    sha256: str
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder of crates")
+    parser.add_argument("--suite", default="trixie", help="release of Debian (default: %(default)s)")
+    parser.add_argument("--machine", default="amd64", help="Debian's name of it (default: %(default)s)")
+    parser.add_argument("--mirror", default=_MIRROR, metavar="URL", help="default: %(default)s")
+    parser.add_argument("--jobs", type=positive, default=8, help="downloads at a time (default: %(default)s)")
+    args = parser.parse_args()
+    listed = lzma.decompress(download(f"{args.mirror}/{_LIST.format(suite=args.suite, machine=args.machine)}"))
+    packages = list(crate_packages(listed.decode()))
+    if not packages:
+        raise PackageError(f"{args.suite} has no package librust-*-dev; name a release of Debian from 9 on")
+    done = args.output / _FETCHED
+    done.mkdir(parents=True, exist_ok=True)
+
+    def fetch(package: DebianPackage) -> None:
+        if not (done / package.sha256).exists():
+            content = download(f"{args.mirror}/{package.path}")
+            if hashlib.sha256(content).hexdigest() != package.sha256:
+                raise PackageError(f"{package.name} is not what the list of {args.suite} says; run again")
+            unpack_crates(content, args.output)
+            (done / package.sha256).touch()
+
+    for _ in tqdm(in_threads(fetch, packages, args.jobs), "crates", len(packages), unit="package", disable=None):
+        pass
+    print(f"{len(list(args.output.glob('*/Cargo.toml'))):,} crates in {args.output}")
+
+
+def download(url: str) -> bytes:
+    """What is at an address."""
+    try:
+        answer = requests.get(url, timeout=_TIMEOUT_S)
+        answer.raise_for_status()
+        return answer.content
+    except requests.RequestException as error:
+        raise PackageError(f"{url} cannot be fetched ({type(error).__name__}); connect, or name a --mirror") from error
+
+
+def crate_packages(listed: str) -> Iterator[DebianPackage]:
+    """Packages with a crate, of a list of Debian; those with ``+`` are features of one, and empty."""
+    for entry in listed.split("\n\n"):
+        fields = dict(re.findall(r"^(\S+): (.*)$", entry, re.MULTILINE))
+        if re.fullmatch(r"librust-[^+]*-dev", fields.get("Package", "")):
+            yield DebianPackage(fields["Package"], fields["Filename"], fields["SHA256"])
+
+
+def unpack_crates(package: bytes, output: Path) -> None:
+    """Put the crates of a package into a folder, each whole or not at all."""
+    with TemporaryDirectory(dir=output / _FETCHED) as name:
+        folder = Path(name)
+        (folder / "package.deb").write_bytes(package)
+        for member in read_members(folder / "package.deb"):
+            if member.name.startswith("data.tar"):
+                _unpack(package[member.offset : member.offset + member.size], folder)
+        for crate in (folder / _REGISTRY).glob("*"):
+            if not (sums := crate / _SUMS).exists():  # one crate of Debian 13 has none, and cargo would read no other
+                write_json(sums, {"files": {}})
+            target = joined(output, crate.name)
+            if target.exists():  # of an older package
+                target.rename(folder / "old")
+            crate.rename(target)
+
+
+def _unpack(data: bytes, folder: Path) -> None:
+    try:
+        with tarfile.open(fileobj=BytesIO(data), tarinfo=TarHeader) as tar:
+            for one in bounded(tar):
+                if PurePosixPath(one.name).is_relative_to(_REGISTRY):
+                    tar.extract(one, folder, filter="data")
+    except (tarfile.TarError, ValueError, OSError) as error:
+        raise CorpusError(f"a package cannot be unpacked: {error}") from error
+
+
+if __name__ == "__main__":
+    run_program(main)

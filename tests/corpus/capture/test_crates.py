@@ -1,0 +1,80 @@
+"""Recipes of crates: programs of vendored sources, built by the real cargo without a network."""
+
+import hashlib
+import json
+import shutil
+
+import pyarrow.parquet as pq
+import pytest
+
+from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
+from mlgo.corpus.capture.crates import crate_project
+from mlgo.corpus.capture.project import Extraction
+from mlgo.corpus.recipe import Crate, Recipe
+from mlgo.errors import CorpusError
+from tests.cargo import NEEDS_CARGO, write_vendored
+
+pytestmark = NEEDS_CARGO
+PINNED = "12e2716bf8ec38d45a1f543cf89ede23b56fac0950caf0cf5883cb1e628ad0ee"
+
+
+@pytest.fixture
+def build(front_end):
+    """Capture program `app` of a folder of crates."""
+
+    def go(vendored, folder, **changes):
+        recipe = Recipe(**{"name": "app", "license": "MIT", "version": "0.1.0", "sha256": PINNED, **changes})
+        return crate_project(recipe, Crate(), vendored, folder, Extraction("app", "MIT", front_end, 2))
+
+    return go
+
+
+def test_what_its_programs_ship_is_captured_anywhere_alike(build, tmp_path, monkeypatch):
+    vendored = write_vendored(tmp_path / "crates")
+    files = [
+        [str(path.relative_to(vendored)), hashlib.sha256(path.read_bytes()).hexdigest()]
+        for path in sorted(vendored.rglob("*"))
+        if path.is_file()
+    ]
+    assert hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest() == PINNED
+    first = build(vendored, tmp_path / "one")
+    assert (first.modules, first.programs, first.skipped, first.left_out) == (2, 1, {}, {})
+    (program,) = read_table(tmp_path / "one/programs.parquet", PROGRAMS_OF_PROJECT).to_pylist()
+    assert program["parts"] == [
+        {"kind": "object", "modules": ["app-0.1.0/src/main.rs"]},
+        {"kind": "archive", "modules": ["words-0.1.0/src/lib.rs"]},
+    ]
+    rows = read_table(tmp_path / "one/project.parquet", PROJECT).to_pylist()
+    assert {row["language"] for row in rows} == {"rust"}
+
+    # Neither folders nor what the user has set for cargo are in the bytes.
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/config.toml").write_text('[build]\nrustflags = ["-Copt-level=3"]\n')
+    monkeypatch.setenv("CARGO_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("RUSTFLAGS", "-Coverflow-checks=on")
+    build(shutil.copytree(vendored, tmp_path / "another place/x"), tmp_path / "other")
+    for table in ("project", "programs"):
+        one, other = (pq.read_table(tmp_path / folder / f"{table}.parquet") for folder in ("one", "other"))
+        assert one.equals(other)
+
+
+def test_what_is_pinned_is_what_ships(build, tmp_path):
+    vendored = write_vendored(tmp_path / "crates")
+    with (vendored / "words-0.1.0/src/lib.rs").open("a") as file:
+        file.write("// another one\n")
+    with pytest.raises(
+        CorpusError, match=r"app: the crates in .* are other ones \(sha256 [0-9a-f]{64}, pinned is 12e2"
+    ):
+        build(vendored, tmp_path / "out")
+
+
+def test_a_crate_that_is_not_there_is_named(build, tmp_path):
+    with pytest.raises(CorpusError, match=r"app: there is no folder .*fetch_crates\.py --output .*cargo vendor"):
+        build(tmp_path / "nowhere", tmp_path / "out")
+    vendored = write_vendored(tmp_path / "crates")
+    with pytest.raises(CorpusError, match=r"app 0\.2\.0 cannot be built: error: could not find `app`"):
+        build(vendored, tmp_path / "out", version="0.2.0")
+    shutil.rmtree(vendored / "words-0.1.0")
+    with pytest.raises(CorpusError, match=r"app 0\.1\.0 cannot be built: error: .*; all it said is in .*build\.log"):
+        build(vendored, tmp_path / "out")
+    assert "no matching package named `words` found" in (tmp_path / "out/build.log").read_text()
