@@ -17,7 +17,7 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.base.seeding import sample
 from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser
 from mlgo.corpus.build import BuildLimits, build_project, captured_project, fetch_sources, program_of_all
-from mlgo.corpus.capture.crates import crate_project
+from mlgo.corpus.capture.crates import CrateBuild, crate_project
 from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
@@ -49,7 +49,9 @@ def main() -> None:
             folder = scratch / "captured"
             extraction = Extraction(args.project, recipe.license, front_end, args.threads)
             if recipe.crate is not None:
-                crate_project(recipe, recipe.crate, Path(recipe.crate.sources or shared / "crates"), folder, extraction)
+                vendored = Path(recipe.crate.sources or shared / "crates").absolute()
+                build = CrateBuild(recipe.name, str(recipe.version), recipe.crate, vendored, folder.absolute())
+                crate_project(build, str(recipe.sha256), extraction)
             else:
                 wheel_project(fetch_sources(recipe, shared / "sdists"), folder, recipe.wheel, extraction)
             built = recipe.model_copy(update={"captured": str(folder)})

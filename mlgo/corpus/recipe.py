@@ -114,13 +114,13 @@ class Recipe(_RecipePart):
     """One project: where its sources are and how they are compiled."""
 
     name: str
-    """Name on the package index or of the crate, or of the local project."""
+    """Name on the package index, of the crate, or of the local project."""
     license: str
     """SPDX expression of the compiled sources."""
     version: str | None = None
     """Pinned version of the source distribution, or of the crate."""
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
-    """Pinned hash of the source distribution; of a crate, that of all files of the crates that are in its programs."""
+    """Pinned hash of the source distribution; of a crate, that of all files of it and of the crates that it needs."""
     path: str | None = None
     """Folder with the sources, for a project that is not fetched; relative to the working directory."""
     captured: str | None = None

@@ -4,18 +4,20 @@ Such a folder is what `cargo vendor` writes, or packages librust-*-dev of Debian
 configuration is its own, so a corpus does not depend on the user's.
 """
 
+import json
 import os
-import re
 import shutil
-from dataclasses import replace
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlgo.base.files import content_sha256, file_sha256, is_folder, joined, write_text
+from mlgo.base.files import content_sha256, file_sha256, is_file, is_folder, joined, write_text
 from mlgo.base.output import make_folders, remove_tables
 from mlgo.corpus.capture.builds import Build, recorded_build
 from mlgo.corpus.capture.invocations import CRATES, RECORDS, wrap_tools
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
-from mlgo.corpus.recipe import Crate, Recipe
+from mlgo.corpus.recipe import Crate
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.host.process import Child
 
@@ -24,94 +26,116 @@ _CONFIG = """\
 [source.crates-io]
 replace-with = "vendored"
 [source.vendored]
-directory = {vendored}
+directory = {}
 [net]
 offline = true
+"""
+_NEEDING = """\
+[package]
+name = "needs-{name}"
+version = "0.0.0"
+[lib]
+path = "lib.rs"
+[workspace]
+[dependencies]
+{name} = {{ version = "={version}", features = {features}, default-features = {default} }}
 """
 _ANYWHERE = "/crates", "/target"
 """What compiled crates say instead of the folders of their sources, and of the build."""
 
 
-def crate_project(recipe: Recipe, crate: Crate, vendored: Path, folder: Path, extraction: Extraction) -> Captured:
-    """Make a captured project of a crate's programs, for the target of the extraction.
+@dataclass(frozen=True)
+class CrateBuild:
+    """A crate whose programs are built, and where."""
+
+    name: str
+    version: str
+    crate: Crate
+    vendored: Path  # folder of sources, absolute
+    folder: Path  # of the build, absolute
+
+    @property
+    def log(self) -> Path:
+        """What cargo said last."""
+        return self.folder / "build.log"
+
+    def needed_sha256(self) -> str:
+        """Hash of all files of the crate and of those that it needs on any machine, as cargo chooses them."""
+        default, features = json.dumps(self.crate.default_features), json.dumps(self.crate.features)
+        place = self.folder / "needed"
+        manifest = _NEEDING.format(name=self.name, version=self.version, features=features, default=default)
+        write_text(place / "Cargo.toml", manifest)
+        write_text(place / "lib.rs", "")
+        self._run(["generate-lockfile", f"--manifest-path={place / 'Cargo.toml'}"], os.environ)
+        locked = tomllib.loads((place / "Cargo.lock").read_text())["package"]
+        crates = [self._sources_of(one["name"], one["version"]) for one in locked if "source" in one]
+        files = [path for crate in crates for path in sorted(crate.rglob("*")) if is_file(path)]
+        return content_sha256([[path.relative_to(self.vendored).as_posix(), file_sha256(path)] for path in files])
+
+    def _sources_of(self, name: str, version: str) -> Path:
+        folder = joined(self.vendored, f"{name}-{version}")
+        return folder if is_folder(folder) else joined(self.vendored, name)  # as cargo vendor names one of one version
+
+    def capture(self, num_threads: int) -> Build:
+        """Build the programs, and read from the build what they consist of."""
+        make_folders(self.folder, RECORDS, CRATES)
+        target, installed = self.folder / "target", self.folder / "installed"
+        moved = zip((self.vendored, target), _ANYWHERE, strict=True)
+        ours = {
+            "CARGO_TARGET_DIR": str(target),
+            "CARGO_BUILD_JOBS": str(num_threads),
+            "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={path}={name}" for path, name in moved),
+            "CARGO_PROFILE_RELEASE_OPT_LEVEL": self.crate.opt_level,
+            "CARGO_PROFILE_RELEASE_PANIC": self.crate.panic,
+            "CARGO_PROFILE_RELEASE_LTO": "off",
+            "CARGO_PROFILE_RELEASE_DEBUG": "false",
+            "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "1",
+        }
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_", "RUSTFLAGS"))}
+        what = [f"--features={','.join(self.crate.features)}", "--bins", "--", f"{self.name}@={self.version}"]
+        what = what if self.crate.default_features else ["--no-default-features", *what]
+        environment = wrap_tools(self.folder, inherited | ours)
+        self._run(["install", "--no-track", f"--root={installed}", *what], environment)
+        return recorded_build(self.folder, self.folder, (), [installed])
+
+    def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+        home = self.folder / "cargo"
+        write_text(home / "config.toml", _CONFIG.format(json.dumps(str(self.vendored))))
+        environment = {**environment, "CARGO_HOME": str(home)}
+        run = Child(["cargo", *words], cwd=self.folder, env=environment).finish(_TIMEOUT_S)
+        write_text(self.log, run.stderr)
+        if run.returncode != 0:
+            lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or ["cargo said nothing"]
+            reason = next((line for line in lines if line.startswith("error")), lines[-1])[:300]
+            reason = f"no end within {_TIMEOUT_S:g} s" if run.returncode is None else reason
+            raise CorpusError(f"{self.name} {self.version} cannot be built: {reason}; all it said is in {self.log}")
+
+
+def crate_project(build: CrateBuild, pinned: str, extraction: Extraction) -> Captured:
+    """Make a captured project of a crate's programs, with the threads of the extraction.
+
+    Args:
+        pinned: what `CrateBuild.needed_sha256` must be.
 
     Raises:
         CorpusError: the crate, or one that it needs, is not in the folder, does not build, or is not what is pinned.
         ToolchainError: there is no cargo.
     """
-    vendored, folder = vendored.absolute(), folder.absolute()
-    make_folders(folder, RECORDS, CRATES, "cargo")
-    remove_tables(joined(folder, "parts"))
-    build = capture_crate(recipe, crate, vendored, folder, extraction.num_threads)
-    found = shipped_sha256(vendored, build)
-    if found != recipe.sha256:
-        raise CorpusError(
-            f"{recipe.name}: the crates in {vendored} that it ships are other ones (sha256 {found}, pinned is "
-            f"{recipe.sha256}); take the folder that the recipe was written for, or pin these"
-        )
-    return write_project(folder, build, folder, replace(extraction, hidden=(folder, vendored)))
-
-
-def capture_crate(recipe: Recipe, crate: Crate, vendored: Path, folder: Path, num_threads: int) -> Build:
-    """Build the programs of a crate, and read from the build what they consist of.
-
-    Args:
-        folder: of the build; holds folders for records and crates.
-    """
     if shutil.which("cargo") is None:
-        raise ToolchainError(f"{recipe.name} is a crate, and there is no cargo; install Rust")
-    if not is_folder(vendored):
+        raise ToolchainError(f"{build.name} is a crate, and there is no cargo; install Rust")
+    if not is_folder(build.vendored):
         raise CorpusError(
-            f"{recipe.name}: there is no folder {vendored} with crates; fetch those of Debian with "
-            f"python scripts/fetch_crates.py --output {vendored}, or those of your project with cargo vendor"
+            f"{build.name}: there is no folder {build.vendored} with crates; fetch those of Debian with "
+            f"python scripts/fetch_crates.py --output {build.vendored}, or those of your project with cargo vendor"
         )
-    write_text(folder / "cargo" / "config.toml", _CONFIG.format(vendored=_quoted(vendored)))
-    target, log = folder / "target", folder / "build.log"
-    moved = [f"--remap-path-prefix={place}={name}" for place, name in zip((vendored, target), _ANYWHERE, strict=True)]
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_", "RUSTFLAGS"))}
-    environment = wrap_tools(
-        folder,
-        inherited
-        | {
-            "CARGO_HOME": str(folder / "cargo"),
-            "CARGO_TARGET_DIR": str(target),
-            "CARGO_BUILD_JOBS": str(num_threads),
-            "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(moved),
-            "CARGO_PROFILE_RELEASE_OPT_LEVEL": crate.opt_level,
-            "CARGO_PROFILE_RELEASE_PANIC": crate.panic,
-            "CARGO_PROFILE_RELEASE_LTO": "off",
-            "CARGO_PROFILE_RELEASE_DEBUG": "false",
-            "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "1",
-        },
+    make_folders(build.folder, "needed", "cargo")
+    remove_tables(joined(build.folder, "parts"))
+    if (found := build.needed_sha256()) != pinned:
+        raise CorpusError(
+            f"{build.name}: the crates in {build.vendored} that it needs are other ones (sha256 {found}, pinned is "
+            f"{pinned}); take the folder that the recipe was written for, or pin these"
+        )
+    hidden = (build.folder, build.vendored)
+    return write_project(
+        build.folder, build.capture(extraction.num_threads), build.folder, replace(extraction, hidden=hidden)
     )
-    features = [f"--features={','.join(crate.features)}"] if crate.features else []
-    features += [] if crate.default_features else ["--no-default-features"]
-    what = [*features, "--bins", "--", f"{recipe.name}@={recipe.version}"]
-    command = ["cargo", "install", "--no-track", "--root", str(folder / "installed"), *what]
-    run = Child(command, cwd=folder, env=environment, stdout=log).finish(_TIMEOUT_S)
-    write_text(log, run.stderr)
-    if run.returncode != 0:
-        reason = f"no end within {_TIMEOUT_S:g} s" if run.returncode is None else _reason(run.stderr)
-        raise CorpusError(f"{recipe.name} {recipe.version} cannot be built: {reason}; all it said is in {log}")
-    return recorded_build(folder, folder, (), [folder / "installed"])
-
-
-def shipped_sha256(vendored: Path, build: Build) -> str:
-    """Hash of all files of the crates that a build has compiled for what it ships."""
-    sources = {unit.compile.folder / unit.compile.source for unit in build.units}
-    crates = {path.relative_to(vendored).parts[0] for path in sources if path.is_relative_to(vendored)}
-    files = [path for name in sorted(crates) for path in sorted((vendored / name).rglob("*")) if path.is_file()]
-    return content_sha256([[path.relative_to(vendored).as_posix(), file_sha256(path)] for path in files])
-
-
-def _quoted(path: Path) -> str:
-    """A path as a string of TOML."""
-    return '"' + re.sub(r'[\\"]', r"\\\g<0>", str(path)) + '"'
-
-
-def _reason(said: str) -> str:
-    """The first line that says why."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return next((line for line in lines if line.startswith("error")), lines[-1] if lines else "cargo said nothing")[
-        :300
-    ]

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, read_table
-from mlgo.corpus.capture.crates import crate_project
+from mlgo.corpus.capture.crates import CrateBuild, crate_project
 from mlgo.corpus.capture.project import Extraction
-from mlgo.corpus.recipe import Crate, Recipe
+from mlgo.corpus.recipe import Crate
 from mlgo.errors import CorpusError
 from tests.cargo import NEEDS_CARGO, write_vendored
 
@@ -22,9 +22,9 @@ PINNED = "12e2716bf8ec38d45a1f543cf89ede23b56fac0950caf0cf5883cb1e628ad0ee"
 def build(front_end):
     """Capture program `app` of a folder of crates."""
 
-    def go(vendored, folder, **changes):
-        recipe = Recipe(**{"name": "app", "license": "MIT", "version": "0.1.0", "sha256": PINNED, **changes})
-        return crate_project(recipe, Crate(), vendored, folder, Extraction("app", "MIT", front_end, 2))
+    def go(vendored, folder, version="0.1.0"):
+        build = CrateBuild("app", version, Crate(), vendored, folder)
+        return crate_project(build, PINNED, Extraction("app", "MIT", front_end, 2))
 
     return go
 
@@ -58,12 +58,12 @@ def test_what_its_programs_ship_is_captured_anywhere_alike(build, tmp_path, monk
         assert one.equals(other)
 
 
-def test_what_is_pinned_is_what_ships(build, tmp_path):
+def test_what_is_pinned_is_needed(build, tmp_path):
     vendored = write_vendored(tmp_path / "crates")
     with (vendored / "words-0.1.0/src/lib.rs").open("a") as file:
         file.write("// another one\n")
     with pytest.raises(
-        CorpusError, match=r"app: the crates in .* are other ones \(sha256 [0-9a-f]{64}, pinned is 12e2"
+        CorpusError, match=r"app: the crates in .* that it needs are other ones \(sha256 [0-9a-f]{64}, pinned is 12e2"
     ):
         build(vendored, tmp_path / "out")
 
@@ -72,7 +72,7 @@ def test_a_crate_that_is_not_there_is_named(build, tmp_path):
     with pytest.raises(CorpusError, match=r"app: there is no folder .*fetch_crates\.py --output .*cargo vendor"):
         build(tmp_path / "nowhere", tmp_path / "out")
     vendored = write_vendored(tmp_path / "crates")
-    with pytest.raises(CorpusError, match=r"app 0\.2\.0 cannot be built: error: could not find `app`"):
+    with pytest.raises(CorpusError, match=r"app 0\.2\.0 cannot be built: error: .*; all it said is in .*build\.log"):
         build(vendored, tmp_path / "out", version="0.2.0")
     shutil.rmtree(vendored / "words-0.1.0")
     with pytest.raises(CorpusError, match=r"app 0\.1\.0 cannot be built: error: .*; all it said is in .*build\.log"):
