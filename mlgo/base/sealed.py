@@ -1,7 +1,8 @@
-"""The sealed test set: projects that nothing is trained on, chosen on or tuned on (docs/sealed.md).
+"""Sealed test sets: projects that nothing is trained on, chosen on or tuned on (docs/sealed.md).
 
-``config/sealed.yaml`` lists them, and the folder of the same name holds their recipes. A project is known by the name
-that the package index gives it, in any spelling, and by the hash of its source distribution.
+``config/sealed.yaml`` lists those of the main one, ``config/sealed-rust.yaml`` programs in Rust. The folder of the same
+name holds their recipes. A project is known by the name that the package index gives it, in any spelling, and by the
+hash of its source distribution.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,13 @@ from mlgo.base.packages import canonical_name
 from mlgo.errors import ConfigError
 
 SEALED = Path("config/sealed.yaml")
-"""The list, in a working copy."""
+"""The list of the main set, in a working copy."""
+
+
+def sealed_sets() -> dict[str, Path]:
+    """Lists of all sets of a working copy, by name; results of a set lie in the folder of its name in ``data``."""
+    return {path.stem: path for path in sorted(SEALED.parent.glob(f"{SEALED.stem}*{SEALED.suffix}"))}
+
 
 _WHEEL = "wheel/*.whl"
 """What a captured project's folder keeps of a wheel; the file's name begins with that of the project."""
@@ -96,18 +103,22 @@ def check_corpus(config: Config) -> None:
     check_projects(Path(config.corpus.recipes), config.corpus.splits.model_dump())
 
 
-def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Path = SEALED) -> None:
-    """The same for the projects of some splits, see `check_corpus`."""
-    sealed_projects = [identity_of(sealed.with_suffix("") / f"{name}.yaml") for name in load_sealed(sealed).names]
+def check_projects(recipes: Path, splits: Mapping[str, Sequence[str]], sealed: Sequence[Path] = ()) -> None:
+    """The same for the projects of some splits and lists of sealed ones, by default all, see `check_corpus`."""
+    sealed_projects = [
+        (path, identity_of(path.with_suffix("") / f"{name}.yaml"))
+        for path in sealed or sealed_sets().values()
+        for name in load_sealed(path).names
+    ]
     seen: list[tuple[str, Identity]] = []
     named = [(split, ProjectName.of(project).recipe) for split, projects in splits.items() for project in projects]
     for split, name in named:
         one = identity_of(recipes / f"{name}.yaml")
-        for other in sealed_projects:
+        for path, other in sealed_projects:
             if what := one.same_as(other):
                 raise ConfigError(
                     f"{one.recipe} (corpus.splits.{split}) is {what} of the sealed test set ({other.recipe} in "
-                    f"{sealed}); nothing is trained or chosen on it: take it out of corpus.splits.{split}"
+                    f"{path}); nothing is trained or chosen on it: take it out of corpus.splits.{split}"
                 )
         for where, other in seen:
             if where != split and (what := one.same_as(other)):

@@ -32,7 +32,7 @@ from mlgo.errors import CompileError, ConfigError, CorpusError, MlgoError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.evaluation import Evaluation, evaluate_project, evaluate_thin
 from mlgo.evaluate.linked_search import LinkedPrograms, known_share, measure_build, search_linked
-from mlgo.evaluate.sealed_log import LOG, log_evaluation, log_if_sealed
+from mlgo.evaluate.sealed_log import log_evaluation, log_if_sealed
 from mlgo.evaluate.shipped import (
     UNMERGED,
     EvaluationRun,
@@ -68,7 +68,7 @@ def add_parser(commands: Any) -> None:
         "several need --output",
     )
     parser.add_argument(
-        "--reason", default="", metavar="TEXT", help=f"to look at the sealed test set; kept in {LOG} with the result"
+        "--reason", default="", metavar="TEXT", help="to look at a sealed test set; kept in its log with the result"
     )
     add_languages(parser)
     parser.add_argument(
@@ -257,8 +257,8 @@ def _evaluate(
             f"{first['message']}; {output / 'results.parquet'} tells of all"
         )
     text, headline = _write_page(output, policy.task, str(name), values, results, shipped, course)
-    if sealed:
-        log_evaluation(replace(sealed, headline=headline))
+    for evaluation in sealed:
+        log_evaluation(replace(evaluation, headline=headline))
     failed = len(failures)
     record = {"modules": results.num_rows, "failed": failed, "shipped": shipped.to_pylist()}
     head = f"{results.num_rows} modules, {failed} failed; gains of linked files over the heuristic, more is better"

@@ -37,7 +37,7 @@ from mlgo.evaluate.linked_search import (
     overrides_of,
     search_linked,
 )
-from mlgo.evaluate.sealed_log import LOG, log_if_sealed
+from mlgo.evaluate.sealed_log import log_if_sealed
 from mlgo.evaluate.search import Labels, search
 from mlgo.evaluate.shipped import EvaluationRun, in_record, measure_level
 from mlgo.evaluate.targets import EvaluationTarget, one_project
@@ -73,7 +73,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("--program", action="append", metavar="NAME", help="only this linked file; may be repeated")
     parser.add_argument("--update", action="store_true", help="begin with the result for an earlier version, in POLICY")
-    parser.add_argument("--reason", default="", metavar="TEXT", help=f"to tune a sealed project; kept in {LOG}")
+    parser.add_argument("--reason", default="", metavar="TEXT", help="to tune a sealed project; kept in its log")
     parser.add_argument("--workers", type=positive, default=usable_cores(), help="(default: %(default)s)")
     add_options(parser, "--json", *CONFIG)
 

@@ -1,4 +1,4 @@
-"""The log of evaluations on the sealed test set: of which policy, why, and with which headline.
+"""The logs of evaluations on sealed test sets: of which policy, why, and with which headline.
 
 An evaluation makes a row before anything is compiled and gets its headline at the end, so one that was stopped is in
 the log, too. The log is a Markdown table in the repository, which is committed with what was concluded from it.
@@ -7,17 +7,17 @@ the log, too. The log is a Markdown table in the repository, which is committed 
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mlgo.base.files import content_hash, locked, write_text
-from mlgo.base.sealed import load_sealed
+from mlgo.base.sealed import SEALED, load_sealed, sealed_sets
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.policy.stored import StoredPolicy, model_sha256
 
-LOG = Path("docs/sealed-looks.md")
-"""The log, in a working copy."""
+LOG = "docs/{}-looks.md"
+"""The log of a set, in a working copy."""
 
 UNFINISHED = "not finished"
 """Headline of an evaluation that has not ended."""
@@ -38,9 +38,10 @@ class SealedEvaluation:
     projects: str  # how many projects, and the hash of their modules and links
     reason: str
     headline: str = UNFINISHED
+    log: Path = field(default=Path(LOG.format(SEALED.stem)), kw_only=True)  # which it is a row of
 
 
-_NAMES = [field.name for field in fields(SealedEvaluation)]
+_NAMES = [one.name for one in fields(SealedEvaluation) if one.name != "log"]
 _HEAD = f"""# Looks at the sealed test set
 
 One row for each look ([sealed.md](sealed.md)), the first one first.
@@ -51,12 +52,13 @@ One row for each look ([sealed.md](sealed.md)), the first one first.
 
 
 def sealed_evaluation(
-    policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str
+    policy: StoredPolicy, folder: Path, form: str, contents: dict[str, str], reason: str, sealed: str = SEALED.stem
 ) -> SealedEvaluation:
-    """An evaluation that begins now."""
+    """An evaluation on a set that begins now."""
+    log = Path(LOG.format(sealed))
     if not reason.strip():
         raise ConfigError(
-            f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {LOG} keeps with the "
+            f"{', '.join(sorted(contents))}: of the sealed test set; give --reason TEXT, which {log} keeps with the "
             "result"
         )
     origin = policy.origin
@@ -72,24 +74,27 @@ def sealed_evaluation(
         form=form,
         projects=f"{len(contents)}, {content_hash(contents)[:12]}",
         reason=" ".join(reason.split()),
+        log=log,
     )
 
 
 def log_if_sealed(
     policy: StoredPolicy, folder: Path, form: str, contents: Mapping[str, str], reason: str
-) -> SealedEvaluation | None:
-    """Log the start of an evaluation if it has sealed projects, else return None; contents are hashes by project."""
-    sealed = load_sealed()
-    held = {project: content for project, content in contents.items() if sealed.holds(project)}
-    if not held:
-        return None
-    evaluation = sealed_evaluation(policy, folder, form, held, reason)
-    log_evaluation(evaluation)
-    return evaluation
+) -> list[SealedEvaluation]:
+    """Log the start of an evaluation, for each set that it has projects of; contents are hashes by project."""
+    evaluations = []
+    for name, path in sealed_sets().items():
+        sealed = load_sealed(path)
+        if held := {project: content for project, content in contents.items() if sealed.holds(project)}:
+            evaluations.append(sealed_evaluation(policy, folder, form, held, reason, name))
+    for evaluation in evaluations:
+        log_evaluation(evaluation)
+    return evaluations
 
 
-def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
+def log_evaluation(evaluation: SealedEvaluation) -> None:
     """Write the row of an evaluation; the row that it made when it began is replaced."""
+    log = evaluation.log
     try:
         with locked(log.parent, os.O_DIRECTORY):
             text = log.read_text() if log.exists() else _HEAD
@@ -104,7 +109,7 @@ def log_evaluation(evaluation: SealedEvaluation, log: Path = LOG) -> None:
 
 
 def _row(evaluation: SealedEvaluation) -> str:
-    return f"| {' | '.join(str(cell).replace('|', '/') for cell in astuple(evaluation))} |"
+    return f"| {' | '.join(str(getattr(evaluation, name)).replace('|', '/') for name in _NAMES)} |"
 
 
 def _commit() -> str:

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from mlgo.base.config import load_config, read_yaml
-from mlgo.base.sealed import check_corpus, check_projects, load_sealed
+from mlgo.base.sealed import check_corpus, check_projects, load_sealed, sealed_sets
+from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import ConfigError
 
 CONFIG = Path("config/config.yaml")
@@ -29,7 +30,7 @@ def write(path, **values):
 
 
 def check(sealed, **splits):
-    check_projects(sealed.parent / "recipes", splits, sealed)
+    check_projects(sealed.parent / "recipes", splits, [sealed])
 
 
 @pytest.mark.parametrize(
@@ -102,8 +103,18 @@ def test_no_preset_takes_from_the_sealed_set(preset):
 
 
 def test_no_recipe_is_of_a_sealed_project():
-    for folder in (Path("config/corpora"), Path("config/corpora/wheels"), Path("config/corpora/sample")):
+    for folder in map(Path("config/corpora").joinpath, ("", "wheels", "sample", "crates")):
         check_projects(folder, {"train": [path.stem for path in folder.glob("*.yaml")]})
+
+
+def test_the_set_in_rust():
+    """Popular tools among 12 programs or more, none of which has code of C."""
+    found = load_sealed(sealed_sets()["sealed-rust"])
+    assert len(found.projects) >= 12
+    assert {one.language for one in found.projects} == {"rust"}
+    recipes = [load_recipe(Path(f"config/sealed-rust/{name}.yaml")) for name in found.names]
+    assert all(recipe.crate is not None for recipe in recipes)
+    assert {recipe.crate.panic for recipe in recipes} == {"abort", "unwind"}
 
 
 def test_the_page_lists_the_set():

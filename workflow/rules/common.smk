@@ -49,8 +49,8 @@ from mlgo.host.tasks.task import get_task
 configfile: "config/config.yaml"
 
 
-# What --config says of a look at the sealed test set (sealed.smk): the policy, the reason, the forms. No setting of the pipeline.
-LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "ships")}
+# What --config says of a look at the sealed test set (sealed.smk): the policy, the reason, the forms, the set. No setting of the pipeline.
+LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "ships", "set")}
 LOOK["reason"] = LOOK["reason"] or os.getenv("MLGO_REASON", "")
 
 try:

@@ -1,6 +1,6 @@
 # Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
 # data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk), data/sealed/
-# of the sealed test set (sealed.smk). The rules that fill them are the same. What belongs to choices lies in the folder cse/
+# of the sealed test set, data/sealed-rust/ of the one in Rust (sealed.smk). The rules that fill them are the same. What belongs to choices lies in the folder cse/
 # of a place.
 if "KIND" not in globals():
 
@@ -8,17 +8,20 @@ if "KIND" not in globals():
 
 
 from mlgo.base.names import ProjectName
-from mlgo.base.sealed import SEALED, load_sealed
+from mlgo.base.sealed import load_sealed, sealed_sets
 from mlgo.research.matrix import expand as expand_sweep
 from mlgo.research.matrix import study_name
 from mlgo.research.study import batch_path, check_optuna, read_asked
 
-# The sealed test set is built whole, of sources, whatever the configuration says of the corpus.
-SEALED_NAMES = load_sealed().names
-SEALED_CORPUS = {
-    "recipes": str(SEALED.with_suffix("")),
-    "splits": {"test": SEALED_NAMES},
-    "max_modules_per_project": 1_000_000,
+# Sealed test sets are built whole, of sources, whatever the configuration says of the corpus.
+SEALED_NAMES = {name: load_sealed(path).names for name, path in sealed_sets().items()}
+SEALED_CORPORA = {
+    name: {
+        "recipes": str(path.with_suffix("")),
+        "splits": {"test": SEALED_NAMES[name]},
+        "max_modules_per_project": 1_000_000,
+    }
+    for name, path in sealed_sets().items()
 }
 
 # Further compilers by name, and all; main is that of the default run.
@@ -30,7 +33,7 @@ CHOICE_PLACE = r"(sweep/homes/[\w.+=,-]+/)?cse/"
 
 
 wildcard_constraints:
-    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/|sealed/)?",
+    place=r"(generalisation/llvm\d+/|sweep/homes/[\w.+=,-]+/|trial/|sealed(-\w+)?/)?",
     wheel=r"llvm\d+",
     learnt=r"main|llvm\d+",
     tested=r"main|llvm\d+",
@@ -123,13 +126,13 @@ def config_at(place):
     *area, name = Path(place.removesuffix("cse/")).parts or ("",)
     if area == ["sweep", "homes"]:
         return swept().homes[name]
-    if (*area, name) == ("sealed",):
+    if not area and name in SEALED_CORPORA:
         compiling = config["compile"] | {
             "ships": config["compile"]["ships"] | {"form": "objects"}
         }
         return config | {
             "compile": compiling,
-            "corpus": config["corpus"] | SEALED_CORPUS,
+            "corpus": config["corpus"] | SEALED_CORPORA[name],
         }
     return config | {"toolchain": zig(name)} if area == ["generalisation"] else config
 
@@ -216,16 +219,20 @@ def shown_policy(wildcards):
 
 def looks(wildcards):
     """Pages of a look at a policy, one for each record of what ships."""
-    if not SEALED_NAMES:
-        raise WorkflowError(f"{SEALED} names no project")
+    chosen = LOOK["set"] or "sealed"
+    if not SEALED_NAMES.get(chosen):
+        raise WorkflowError(
+            f"set={chosen} has no projects; there are {', '.join(SEALED_NAMES) or 'none'}"
+        )
     if not all(isinstance(LOOK[key], str) and LOOK[key] for key in ("look", "reason")):
         raise WorkflowError(
-            "a look at the sealed test set needs a policy and a reason in words, without a colon; docs/sealed-looks.md "
+            f"a look at the sealed test set needs a policy and a reason in words, without a colon; docs/{chosen}-looks.md "
             'keeps it: snakemake sealed --config look=marginal-s0 reason="..."'
         )
     records = LOOK["ships"].split() or [config["compile"]["ships"]["form"]]
     return expand(
-        "data/sealed/evaluation/{policy}/{ships}/report.html",
+        "data/{sealed}/evaluation/{policy}/{ships}/report.html",
+        sealed=chosen,
         policy=LOOK["look"],
         ships=records,
     )

@@ -1,4 +1,4 @@
-# The sealed test set -> its corpus; a finished policy on all of it -> tables, a page, a row in the log of looks.
+# A sealed test set -> its corpus; a finished policy on all of it -> tables, a page, a row in the set's log of looks.
 # The policy is no input: nothing is trained, and nothing else is compiled.
 if "SEALED_NAMES" not in globals():
 
@@ -6,7 +6,22 @@ if "SEALED_NAMES" not in globals():
 
 
 wildcard_constraints:
+    sealed=r"sealed(-\w+)?",
     ships=r"[\w=,-]+",
+
+
+def sealed_tables(kind, name):
+    """Tables of all projects of a sealed set."""
+    folder = f"data/{name}/corpus/{kind}"
+    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES.get(name, [])]
+
+
+def sealed_languages(wildcards):
+    """What the policy is asked in: languages of which the set has projects, of C and C++ both."""
+    found = {
+        one.language for one in load_sealed(sealed_sets()[wildcards.sealed]).projects
+    }
+    return ",".join(sorted(found - {"c", "c++"} or {"c", "c++"}))
 
 
 rule sealed:
@@ -16,27 +31,22 @@ rule sealed:
 
 rule sealed_corpus:
     input:
-        expand(
-            "data/sealed/corpus/{kind}/{project}.parquet",
-            kind=["projects", "programs"],
-            project=SEALED_NAMES,
-        ),
+        sealed_tables("projects", LOOK["set"] or "sealed"),
+        sealed_tables("programs", LOOK["set"] or "sealed"),
 
 
 rule look:
     input:
-        rules.sealed_corpus.input,
+        lambda wildcards: sealed_tables("programs", wildcards.sealed),
         code=[source("mlgo/cli/evaluate.py"), *code("mlgo/cli/evaluate.py")],
         templates=TEMPLATES,
-        projects=expand(
-            "data/sealed/corpus/projects/{project}.parquet", project=SEALED_NAMES
-        ),
+        projects=lambda wildcards: sealed_tables("projects", wildcards.sealed),
     output:
-        "data/sealed/evaluation/{policy}/{ships}/report.html",
-        "data/sealed/evaluation/{policy}/{ships}/results.parquet",
-        "data/sealed/evaluation/{policy}/{ships}/shipped.parquet",
+        "data/{sealed}/evaluation/{policy}/{ships}/report.html",
+        "data/{sealed}/evaluation/{policy}/{ships}/results.parquet",
+        "data/{sealed}/evaluation/{policy}/{ships}/shipped.parquet",
     log:
-        "data/work/logs/look/{policy}.{ships}.log",
+        "data/work/logs/look/{sealed}.{policy}.{ships}.log",
     threads: MANY_CORES
     resources:
         mem_mb=memory(1000, 300),
@@ -45,9 +55,10 @@ rule look:
     params:
         config=settings(*EVALUATE),
         policy="data/policies/{policy}",
+        languages=sealed_languages,
         sha256=policy_sha256,
         reason=f"--reason={LOOK['reason']}",
     shell:
         "MLGO_LOG={log:q} exec mlgo evaluate --config {params.config} --policy {params.policy} --ships {wildcards.ships} "
-        "--languages c,c++ --project {input.projects:q} --workers {threads} {params.reason:q} "
-        "--output data/sealed/evaluation/{wildcards.policy}/{wildcards.ships}"
+        "--languages {params.languages} --project {input.projects:q} --workers {threads} {params.reason:q} "
+        "--output data/{wildcards.sealed}/evaluation/{wildcards.policy}/{wildcards.ships}"
