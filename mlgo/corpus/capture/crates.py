@@ -6,6 +6,7 @@ configuration is its own, so a corpus does not depend on the user's.
 
 import json
 import os
+import re
 import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ path = "lib.rs"
 [dependencies]
 {name} = {{ version = "={version}", features = {features}, default-features = {default} }}
 """
+_MISSING = re.compile(r"cannot find -l[\w+.-]+|Could not run `[^`]*pkg-config[^`]*`")
+"""What a linker or a build script says of a library of the system."""
 _ANYWHERE = "/crates", "/target"
 """What compiled crates say instead of the folders of their sources, and of the build."""
 
@@ -79,11 +82,17 @@ class CrateBuild:
     def capture(self, num_threads: int) -> Build:
         """Build the programs, and read from the build what they consist of."""
         make_folders(self.folder, RECORDS, CRATES)
-        target, installed = self.folder / "target", self.folder / "installed"
+        installed = self.install(wrap_tools(self.folder, self.environment(num_threads)))
+        return recorded_build(self.folder, self.folder, (), [installed])
+
+    def environment(self, num_jobs: int) -> dict[str, str]:
+        """Variables under which cargo compiles as the recipe says, one unit a crate, and nothing says where."""
+        target = self.folder / "target"
         moved = zip((self.vendored, target), _ANYWHERE, strict=True)
-        ours = {
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_", "RUSTFLAGS"))}
+        return inherited | {
             "CARGO_TARGET_DIR": str(target),
-            "CARGO_BUILD_JOBS": str(num_threads),
+            "CARGO_BUILD_JOBS": str(num_jobs),
             "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(f"--remap-path-prefix={path}={name}" for path, name in moved),
             "CARGO_PROFILE_RELEASE_OPT_LEVEL": self.crate.opt_level,
             "CARGO_PROFILE_RELEASE_PANIC": self.crate.panic,
@@ -91,22 +100,29 @@ class CrateBuild:
             "CARGO_PROFILE_RELEASE_DEBUG": "false",
             "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "1",
         }
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("CARGO_", "RUSTFLAGS"))}
+
+    def install(self, environment: Mapping[str, str], cargo: Sequence[str] = ("cargo",)) -> Path:
+        """Build the programs with some variables; return the folder whose ``bin`` they are in.
+
+        Args:
+            cargo: words of the program that is called as cargo is.
+        """
+        installed = self.folder / "installed"
         what = [f"--features={','.join(self.crate.features)}", "--bins", "--", f"{self.name}@={self.version}"]
         what = what if self.crate.default_features else ["--no-default-features", *what]
-        environment = wrap_tools(self.folder, inherited | ours)
-        self._run(["install", "--no-track", f"--root={installed}", *what], environment)
-        return recorded_build(self.folder, self.folder, (), [installed])
+        self._run(["install", "--no-track", f"--root={installed}", *what], environment, cargo)
+        return installed
 
-    def _run(self, words: Sequence[str], environment: Mapping[str, str]) -> None:
+    def _run(self, words: Sequence[str], environment: Mapping[str, str], cargo: Sequence[str] = ("cargo",)) -> None:
         home = self.folder / "cargo"
         write_text(home / "config.toml", _CONFIG.format(json.dumps(str(self.vendored))))
         environment = {**environment, "CARGO_HOME": str(home)}
-        run = Child(["cargo", *words], cwd=self.folder, env=environment).finish(_TIMEOUT_S)
+        run = Child([*cargo, *words], cwd=self.folder, env=environment).finish(_TIMEOUT_S)
         write_text(self.log, run.stderr)
         if run.returncode != 0:
             lines = [line.strip() for line in run.stderr.splitlines() if line.strip()] or ["cargo said nothing"]
-            reason = next((line for line in lines if line.startswith("error")), lines[-1])[:300]
+            missing = (found[0] for line in lines if (found := _MISSING.search(line)))
+            reason = next(missing, next((line for line in lines if line.startswith("error")), lines[-1])[:300])
             reason = f"no end within {_TIMEOUT_S:g} s" if run.returncode is None else reason
             raise CorpusError(f"{self.name} {self.version} cannot be built: {reason}; all it said is in {self.log}")
 
