@@ -12,26 +12,24 @@ import argparse
 import hashlib
 import lzma
 import re
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import requests
 from tqdm import tqdm
 
 from mlgo.base.files import joined, write_json
-from mlgo.base.packages import TarHeader, bounded
 from mlgo.base.threads import in_threads
 from mlgo.cli.program import positive, run_program
-from mlgo.errors import CorpusError, PackageError
+from mlgo.corpus.build import unpack_all
+from mlgo.errors import PackageError
 from mlgo.objects.archives import read_members
 
 _MIRROR = "https://deb.debian.org/debian"
 _LIST = "dists/{suite}/main/binary-{machine}/Packages.xz"
-_REGISTRY = PurePosixPath("usr/share/cargo/registry")
+_REGISTRY = "usr/share/cargo/registry"
 _SUMS = ".cargo-checksum.json"
 _FETCHED = ".packages"
 """Folder in the output with an empty file for each package that is unpacked, named by its hash."""
@@ -100,7 +98,8 @@ def unpack_crates(package: bytes, output: Path) -> None:
         (folder / "package.deb").write_bytes(package)
         for member in read_members(folder / "package.deb"):
             if member.name.startswith("data.tar"):
-                _unpack(package[member.offset : member.offset + member.size], folder)
+                (folder / member.name).write_bytes(package[member.offset : member.offset + member.size])
+                unpack_all(folder / member.name, folder)
         for crate in (folder / _REGISTRY).glob("*"):
             if not (sums := crate / _SUMS).exists():  # one crate of Debian 13 has none, and cargo would read no other
                 write_json(sums, {"files": {}})
@@ -108,16 +107,6 @@ def unpack_crates(package: bytes, output: Path) -> None:
             if target.exists():  # of an older package
                 target.rename(folder / "old")
             crate.rename(target)
-
-
-def _unpack(data: bytes, folder: Path) -> None:
-    try:
-        with tarfile.open(fileobj=BytesIO(data), tarinfo=TarHeader) as tar:
-            for one in bounded(tar):
-                if PurePosixPath(one.name).is_relative_to(_REGISTRY):
-                    tar.extract(one, folder, filter="data")
-    except (tarfile.TarError, ValueError, OSError) as error:
-        raise CorpusError(f"a package cannot be unpacked: {error}") from error
 
 
 if __name__ == "__main__":
