@@ -8,6 +8,7 @@ POLICY ?=
 REASON ?=
 FILES ?=
 SHIPS ?=
+SET ?=
 EXTRA ?=
 FUZZ ?=
 SECONDS ?= 600
@@ -129,12 +130,12 @@ composition: setup  ## what forms of a build save before any policy, and what a 
 	@cat data/composition/$(or $(POLICY),marginal-s0).txt
 
 sealed: export MLGO_REASON = $(REASON)
-sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [SHIPS="objects whole,folding=all"]; the log keeps the reason
+sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [SHIPS="objects whole,folding=all"] [SET=sealed-rust]; the log keeps the reason
 	@$(if $(and $(POLICY),$(REASON)),,echo 'error: give POLICY=<name in data/policies> and REASON="..."; docs/sealed-looks.md keeps the reason' >&2; exit 1)
-	$(SNAKEMAKE) --config "look=$(POLICY)" "ships=$(SHIPS)" -- sealed
+	$(SNAKEMAKE) --config "look=$(POLICY)" "ships=$(SHIPS)" "set=$(SET)" -- sealed
 
-sealed-corpus: setup  ## build the sealed test set, without a look at it
-	$(SNAKEMAKE) -- sealed_corpus
+sealed-corpus: setup  ## build the sealed test set, or that of SET=sealed-rust, without a look at it
+	$(SNAKEMAKE) --config "set=$(SET)" -- sealed_corpus
 
 dry-run: setup  ## what the main job would do
 	$(SNAKEMAKE) --dry-run
