@@ -11,7 +11,7 @@ import platform
 import shutil
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,7 +58,7 @@ def add_choice_options(parser: argparse.ArgumentParser) -> None:
     """Add what the compilers and linkers of C for builds share."""
     add_policy_options(parser, "what the compiler takes")
     parser.add_argument("--compiler", default="", metavar="CLANG", help="clang 17 or newer (default: of ziglang)")
-    add_languages(parser)
+    add_languages(parser, names.OF_CLANG)
     parser.add_argument(
         "--ships",
         type=Ships.of,
@@ -82,22 +82,22 @@ def add_policy_options(
     parser.add_argument("arguments", nargs=nargs, metavar=metavar, help=arguments)
 
 
-def add_languages(parser: argparse.ArgumentParser) -> None:
-    """Add the option that says in which languages a policy is asked."""
+def add_languages(parser: argparse.ArgumentParser, known: Sequence[str] = names.LANGUAGES) -> None:
+    """Add the option that says in which languages a policy is asked, of those that a command knows."""
+
+    def languages(text: str) -> list[str]:
+        found = text.split(",")
+        if not set(found) <= set(known):
+            raise argparse.ArgumentTypeError(f"{text}: these are {', '.join(sorted(known))}, with commas between")
+        return found
+
     parser.add_argument(
         "--languages",
-        type=_languages,
+        type=languages,
         metavar="L",
-        help="ask the policy in c, c++ or rust, or several with commas between (default: in those of its training; the "
-        "released policy in c++ and rust)",
+        help=f"ask the policy in some of {', '.join(sorted(known))}, with commas between (default: in those of its "
+        "training; the released policy not in c)",
     )
-
-
-def _languages(text: str) -> list[str]:
-    found = text.split(",")
-    if not set(found) <= set(names.LANGUAGES):
-        raise argparse.ArgumentTypeError(f"{text}: these are c, c++ and rust, with commas between")
-    return found
 
 
 def chosen(args: argparse.Namespace) -> tuple[Toolchain, Callable[[], DriverChoice]]:
