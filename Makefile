@@ -131,7 +131,7 @@ composition: setup  ## what forms of a build save before any policy, and what a 
 
 sealed: export MLGO_REASON = $(REASON)
 sealed: setup  ## look at the sealed test set: POLICY=marginal-s0 REASON="..." [SHIPS="objects whole,folding=all"] [SET=sealed-rust]; the log keeps the reason
-	@$(if $(and $(POLICY),$(REASON)),,echo 'error: give POLICY=<name in data/policies> and REASON="..."; docs/sealed-looks.md keeps the reason' >&2; exit 1)
+	@$(if $(and $(POLICY),$(REASON)),,echo 'error: give POLICY=<name in data/policies> and REASON="..."; docs/$(or $(SET),sealed)-looks.md keeps the reason' >&2; exit 1)
 	$(SNAKEMAKE) --config "look=$(POLICY)" "ships=$(SHIPS)" "set=$(SET)" -- sealed
 
 sealed-corpus: setup  ## build the sealed test set, or that of SET=sealed-rust, without a look at it

@@ -25,7 +25,7 @@ from mlgo.corpus.recipe import load_recipe
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import get_task
-from mlgo.host.toolchain import find_linker
+from mlgo.host.toolchain import ask_version, find_linker
 
 
 def main() -> None:
@@ -49,9 +49,7 @@ def main() -> None:
             folder = scratch / "captured"
             extraction = Extraction(args.project, recipe.license, front_end, args.threads)
             if recipe.crate is not None:
-                vendored = Path(recipe.crate.sources or shared / "crates").absolute()
-                build = CrateBuild(recipe.name, str(recipe.version), recipe.crate, vendored, folder.absolute())
-                crate_project(build, str(recipe.sha256), extraction)
+                crate_project(CrateBuild.of(recipe, shared, folder), extraction)
             else:
                 wheel_project(fetch_sources(recipe, shared / "sdists"), folder, recipe.wheel, extraction)
             built = recipe.model_copy(update={"captured": str(folder)})
@@ -80,6 +78,7 @@ def main() -> None:
         recipe=content_hash(recipe.model_dump(exclude=unset)),
         seed=seed,
         **({"python": platform.python_version()} if recipe.python else {}),
+        **({"rustc": ask_version(["rustc", "--verbose"])} if recipe.crate else {}),
         **({} if form == "objects" else {"form": form, **limit}),
     )
     write_rows(args.output, rows, PROJECT, origin)

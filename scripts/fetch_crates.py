@@ -1,7 +1,7 @@
 """Fetch the crates of a Debian release, as a folder of vendored sources that cargo takes offline; needs no root.
 
-These are all packages librust-*-dev, each verified by the hash in the release's list: 120 MB for Debian 13, 0.9 GB
-unpacked. What is there stays. `cargo vendor` makes such a folder of crates.io.
+These are all packages librust-*-dev, each verified by the hash in the release's list, which is trusted: 180 MB for
+Debian 13, 1 GB unpacked. What is there stays. `cargo vendor` makes such a folder of crates.io.
 
 Example:
     python scripts/fetch_crates.py --output crates
@@ -24,7 +24,7 @@ from mlgo.base.files import joined, write_json
 from mlgo.base.threads import in_threads
 from mlgo.cli.program import positive, run_program
 from mlgo.corpus.build import unpack_all
-from mlgo.errors import PackageError
+from mlgo.errors import ArtifactError, CorpusError, PackageError
 from mlgo.objects.archives import read_members
 
 _MIRROR = "https://deb.debian.org/debian"
@@ -53,8 +53,11 @@ def main() -> None:
     parser.add_argument("--mirror", default=_MIRROR, metavar="URL", help="default: %(default)s")
     parser.add_argument("--jobs", type=positive, default=8, help="downloads at a time (default: %(default)s)")
     args = parser.parse_args()
-    listed = lzma.decompress(download(f"{args.mirror}/{_LIST.format(suite=args.suite, machine=args.machine)}"))
-    packages = list(crate_packages(listed.decode()))
+    address = f"{args.mirror}/{_LIST.format(suite=args.suite, machine=args.machine)}"
+    try:
+        packages = list(crate_packages(lzma.decompress(download(address)).decode()))
+    except (lzma.LZMAError, UnicodeDecodeError, KeyError) as error:
+        raise PackageError(f"{address} is no list of packages: {error}") from error
     if not packages:
         raise PackageError(f"{args.suite} has no package librust-*-dev; name a release of Debian from 9 on")
     done = args.output / _FETCHED
@@ -65,7 +68,10 @@ def main() -> None:
             content = download(f"{args.mirror}/{package.path}")
             if hashlib.sha256(content).hexdigest() != package.sha256:
                 raise PackageError(f"{package.name} is not what the list of {args.suite} says; run again")
-            unpack_crates(content, args.output)
+            try:
+                unpack_crates(content, args.output)
+            except (ArtifactError, CorpusError, OSError) as error:
+                raise PackageError(f"{package.name}: {error}") from error
             (done / package.sha256).touch()
 
     for _ in tqdm(in_threads(fetch, packages, args.jobs), "crates", len(packages), unit="package", disable=None):
@@ -80,7 +86,8 @@ def download(url: str) -> bytes:
         answer.raise_for_status()
         return answer.content
     except requests.RequestException as error:
-        raise PackageError(f"{url} cannot be fetched ({type(error).__name__}); connect, or name a --mirror") from error
+        why = error.response.status_code if error.response is not None else type(error).__name__
+        raise PackageError(f"{url} cannot be fetched ({why}); connect, or name another --mirror") from error
 
 
 def crate_packages(listed: str) -> Iterator[DebianPackage]:
@@ -97,15 +104,18 @@ def unpack_crates(package: bytes, output: Path) -> None:
         folder = Path(name)
         (folder / "package.deb").write_bytes(package)
         for member in read_members(folder / "package.deb"):
-            if member.name.startswith("data.tar"):
+            if re.fullmatch(r"data\.tar(\.\w+)?", member.name):
                 (folder / member.name).write_bytes(package[member.offset : member.offset + member.size])
                 unpack_all(folder / member.name, folder)
-        for crate in (folder / _REGISTRY).glob("*"):
+        crates = [one for one in (folder / _REGISTRY).glob("[!.]*") if one.is_dir() and not one.is_symlink()]
+        if not crates:
+            raise CorpusError("it holds no crate")
+        for crate in crates:
             if not (sums := crate / _SUMS).exists():  # one crate of Debian 13 has none, and cargo would read no other
                 write_json(sums, {"files": {}})
             target = joined(output, crate.name)
             if target.exists():  # of an older package
-                target.rename(folder / "old")
+                target.rename(folder / f"old-{crate.name}")
             crate.rename(target)
 
 

@@ -1,7 +1,7 @@
 """Build programs in Rust as people ship them, without and under a policy: how large they are, and how long it takes.
 
 Programs are recipes of crates. Files are stripped. Each program is run in all forms on the same input, and must print
-the same. Seconds are of processors. What was built before is not built again.
+the same. Seconds are of processors. What was built before by the same rustc, under the same policy, is not built again.
 
 Example:
     python scripts/rust_builds.py --output rust-builds --policy data/released/marginal-s0 config/corpora/crates/bkt.yaml
@@ -11,33 +11,36 @@ Example:
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlgo.base.files import content_sha256, read_json, write_json
+from mlgo.base.files import content_hash, content_sha256, joined, read_json, write_json
 from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import positive, run_program
-from mlgo.compare.inference import DEFAULT, compare_scores
+from mlgo.compare.inference import DEFAULT, Comparison, compare_scores
 from mlgo.corpus.capture.crates import CrateBuild
 from mlgo.corpus.recipe import Recipe, load_recipe
-from mlgo.errors import ConfigError, CorpusError
-from mlgo.evaluate.sealed_log import log_if_sealed
-from mlgo.host.toolchain import print_of
+from mlgo.deploy.drivers import DriverChoice, make_driver
+from mlgo.errors import ConfigError, CorpusError, ToolchainError
+from mlgo.evaluate.sealed_log import log_evaluation, log_if_sealed
+from mlgo.host.toolchain import ask_version, find_toolchain, print_of
 from mlgo.objects.elf import read_sections, text_size
-from mlgo.policy.stored import load_policy
-from mlgo.report.pages import Table, count_column, gain_column, text_column
+from mlgo.policy.stored import load_policy, model_sha256
+from mlgo.report.pages import PLAIN, Table, count_column, gain_column, text_column
 
 _MLGO = Path(sys.executable).with_name("mlgo")
 _PROFILE = "CARGO_PROFILE_RELEASE_"
 _POLICY = "policy"
 _UNITS = "z,16"  # units of each crate, as cargo has them: no policy is asked
 _FORMS: Mapping[str, Mapping[str, str]] = {
-    _UNITS: {"CODEGEN_UNITS": "16"},
+    _UNITS: {"CODEGEN_UNITS": "16", "LTO": "false"},
     "s": {"OPT_LEVEL": "s"},
     "z": {},
     "z,abort": {"PANIC": "abort"},
@@ -52,7 +55,7 @@ _CHECKS: Mapping[str, Sequence[str]] = {
     "bat": ["--plain", "--color=always", "src/lib.rs"],
     "cbindgen": ["src/lib.rs"],
     "comrak": ["README.md"],
-    "diffutils": ["diff", "Cargo.toml", "Cargo.toml.orig"],
+    "diffutils": ["diff", "Cargo.toml", "README.md"],
     "eza": ["--recurse", "--oneline", "src"],
     "hexyl": ["Cargo.toml"],
     "tokei": ["src"],
@@ -71,58 +74,101 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("recipes", nargs="+", type=Path, metavar="RECIPE")
     args = parser.parse_args()
-    recipes = [load_recipe(path) for path in args.recipes]
-    if strange := [path for path, recipe in zip(args.recipes, recipes, strict=True) if recipe.crate is None]:
+    recipes = {path: load_recipe(path) for path in args.recipes}
+    if strange := [path for path, recipe in recipes.items() if recipe.crate is None]:
         raise ConfigError(f"{strange[0]} is no recipe of a crate")
-    contents = {recipe.name: str(recipe.sha256) for recipe in recipes}
-    log_if_sealed(load_policy(args.policy), args.policy, "cargo", contents, args.reason)
-    rows = {}
-    for recipe in recipes:
-        rows[recipe.name] = row = {}
-        for form in args.form or forms:
-            path = args.output / f"{recipe.name}.{form}.json"
-            if not path.exists():
-                write_json(path, build(recipe, form, args))
-                print(f"{recipe.name}, {form}: done", file=sys.stderr, flush=True)
-            row[form] = read_json(path)
-    print(json.dumps(rows, indent=2) if args.json else "\n\n".join(one.markdown() for one in tables(rows)))
+    if len({recipe.name for recipe in recipes.values()}) < len(recipes):
+        raise ConfigError("two recipes have the same name")
+    forms = args.form or forms
+    tools = {"rustc": ask_version(["rustc", "--verbose"]), "policy": model_sha256(args.policy)}
+    make_driver(DriverChoice.of(str(args.policy), ""), find_toolchain("auto", f"{platform.machine()}-linux-gnu"))
+    missing = {
+        recipe.name: [form for form in forms if known(recipe, form, tools, args) is None] for recipe in recipes.values()
+    }
+    looked_at = [recipe for recipe in recipes.values() if any(_POLICY in form for form in missing[recipe.name])]
+    for recipe in looked_at:
+        with scratch_directory() as folder:
+            CrateBuild.of(recipe, shared_folder(), folder).check()
+    contents = {recipe.name: str(recipe.sha256) for recipe in looked_at}
+    looks = log_if_sealed(load_policy(args.policy), args.policy, "cargo", contents, args.reason)
+    rows: dict[str, dict[str, Any]] = {}
+    for recipe in recipes.values():
+        rows[recipe.name] = {}
+        for form in forms:
+            rows[recipe.name][form] = row = known(recipe, form, tools, args) or build(recipe, form, args)
+            if "failed" in row:  # not kept: it may be of this machine
+                print(f"{recipe.name}, {form}: {row['failed']}", file=sys.stderr, flush=True)
+            else:
+                write_json(_place(recipe, form, args), {**row, "made_from": _made_from(recipe, form, tools)})
+    per_program, together = tables(rows)
+    for look in looks:
+        log_evaluation(replace(look, headline=headline(rows)))
+    print(json.dumps(rows, indent=2) if args.json else f"{per_program.markdown()}\n\n{together.markdown()}")
+
+
+def _place(recipe: Recipe, form: str, args: argparse.Namespace) -> Path:
+    return joined(args.output, f"{recipe.name}.{form}.json")
+
+
+def _made_from(recipe: Recipe, form: str, tools: Mapping[str, str]) -> str:
+    used = {name: tool for name, tool in tools.items() if name != "policy" or _POLICY in form}
+    return content_hash([recipe.model_dump(), form, used])
+
+
+def known(recipe: Recipe, form: str, tools: Mapping[str, str], args: argparse.Namespace) -> dict[str, Any] | None:
+    """What an earlier run has kept of a program in a form, of the same sources, tools and policy."""
+    path = _place(recipe, form, args)
+    row = dict(read_json(path)) if path.exists() else {}
+    return row if row.get("made_from") == _made_from(recipe, form, tools) else None
 
 
 def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]:
     """Build a program in a form; what came out, or why nothing did."""
     assert recipe.crate is not None
     parts = form.split(",")
-    under_policy = _POLICY in parts
     profile = _FORMS[form.removesuffix(f",{_POLICY}")]
-    vendored = Path(recipe.crate.sources or shared_folder() / "crates").absolute()
     crate = recipe.crate.model_copy(update={"panic": "unwind", "opt_level": "z"})
     with scratch_directory() as folder:
-        one = CrateBuild(recipe.name, str(recipe.version), crate, vendored, folder)
+        one = CrateBuild.of(recipe.model_copy(update={"crate": crate}), shared_folder(), folder)
         environment = one.environment(args.jobs) | {f"{_PROFILE}STRIP": "true"}
         environment |= {f"{_PROFILE}{name}": value for name, value in profile.items()}
         if "folded" in parts:
             environment["CARGO_ENCODED_RUSTFLAGS"] += "".join(f"\x1f-Clink-arg={word}" for word in _folding())
-        cargo = [str(_MLGO), "cargo", f"--policy={args.policy.absolute()}"] if under_policy else ["cargo"]
+        log = folder / "crates.jsonl"
+        asking = [str(_MLGO), "cargo", f"--policy={args.policy.absolute()}", f"--log={log}"]
         before = _processor_seconds()
         try:
-            installed = one.install(environment, cargo)
+            one.check()
+            installed = one.install(environment, asking if _POLICY in parts else ["cargo"])
         except CorpusError as error:
             return {"failed": str(error)}
         seconds = _processor_seconds() - before
+        if _POLICY in parts and not (advised := _advised(log)):
+            return {"failed": "no crate was compiled under the policy"}
         files = sorted((installed / "bin").iterdir())
+        sources = one.sources_of(one.name, one.version)
         return {
             "stripped": sum(path.stat().st_size for path in files),
             "code": sum(text_size(read_sections(path.read_bytes())) for path in files),
             "seconds": round(seconds, 1),
-            "printed": content_sha256([_printed(path, vendored / f"{recipe.name}-{recipe.version}") for path in files]),
+            "printed": content_sha256([_printed(path, sources) for path in files]),
+            **({"advised": advised} if _POLICY in parts else {}),
         }
+
+
+def _advised(log: Path) -> int:
+    """How many crates were compiled under the policy."""
+    lines = log.read_text().splitlines() if log.exists() else []
+    return sum(json.loads(line)["outcome"] == "advised" for line in lines)
 
 
 def _folding() -> list[str]:
     """Words for the linker that rustc brings, to fold identical code."""
     sysroot = Path(print_of(["rustc", "--print", "sysroot"]).strip())
-    (tools,) = sysroot.glob("lib/rustlib/*/bin/gcc-ld")
-    return [f"-B{tools}", "-fuse-ld=lld", "-Wl,--icf=all"]
+    tools = sorted(sysroot.glob("lib/rustlib/*/bin/gcc-ld"))
+    if not tools:
+        raise ToolchainError(f"{sysroot} has no linker that folds identical code; leave these forms out (--form)")
+    return [f"-B{tools[0]}", "-fuse-ld=lld", "-Wl,--icf=all"]
 
 
 def _processor_seconds() -> float:
@@ -142,24 +188,41 @@ def _printed(program: Path, sources: Path) -> str:
     return f"{run.returncode} {run.stdout.decode(errors='replace')}"
 
 
-def tables(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Table]:
-    """Stripped bytes of each program; and what forms save together of the smaller one of levels s and z."""
-    forms = list(dict.fromkeys(form for row in rows.values() for form in row))
+Rows = Mapping[str, Mapping[str, Mapping[str, Any]]]
+"""What `build` returns, by program and form."""
 
-    def values(form: str, key: str) -> np.ndarray:
-        return np.array([row.get(form, {}).get(key, np.nan) for row in rows.values()], np.float64)
+
+def _values(rows: Rows, form: str, key: str) -> np.ndarray:
+    return np.array([row.get(form, {}).get(key, np.nan) for row in rows.values()], np.float64)
+
+
+def saved(rows: Rows, form: str) -> Comparison:
+    """Stripped bytes in a form, compared with the smaller one of levels s and z, program by program."""
+    smaller = np.fmin(_values(rows, "s", "stripped"), _values(rows, "z", "stripped"))
+    return compare_scores(_values(rows, form, "stripped"), smaller, list(rows), DEFAULT, list(rows))
+
+
+def headline(rows: Rows) -> str:
+    """What the policy saves at level z, in words."""
+    found = saved(rows, f"z,{_POLICY}")
+    return f"{PLAIN.gain(found.geomean)} of the smaller of s and z, stripped, {found.num_compared} programs"
+
+
+def tables(rows: Rows) -> tuple[Table, Table]:
+    """Stripped bytes of each program; and what forms save of the smaller one of levels s and z."""
+    forms = list(dict.fromkeys(form for row in rows.values() for form in row))
 
     def cell(form: str) -> Callable[[str], float | None]:
         return lambda program: rows[program].get(form, {}).get("stripped")
 
-    both = np.minimum(values("s", "stripped"), values("z", "stripped"))
     together = []
     for form in forms:
-        saved = compare_scores(values(form, "stripped"), both, list(rows), DEFAULT, list(rows))
-        slower = compare_scores(values(form, "seconds"), values("z", "seconds"), list(rows), DEFAULT, list(rows))
-        same = sum(row.get(form, {}).get("printed") == row.get("z", {}).get("printed") for row in rows.values())
-        together.append((form, saved, slower, same))
-    return [
+        slower = compare_scores(
+            _values(rows, form, "seconds"), _values(rows, "z", "seconds"), list(rows), DEFAULT, list(rows)
+        )
+        printed = [(row.get(form, {}).get("printed"), row.get("z", {}).get("printed")) for row in rows.values()]
+        together.append((form, saved(rows, form), slower, sum(one == z for one, z in printed if one is not None)))
+    return (
         Table([text_column("program", str), *(count_column(form, cell(form)) for form in forms)], list(rows)),
         Table(
             [
@@ -173,7 +236,7 @@ def tables(rows: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[Table]:
             ],
             together,
         ),
-    ]
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ name holds their recipes. A project is known by the name that the package index 
 hash of its source distribution.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,8 @@ SEALED = Path("config/sealed.yaml")
 
 def sealed_sets() -> dict[str, Path]:
     """Lists of all sets of a working copy, by name; results of a set lie in the folder of its name in ``data``."""
-    return {path.stem: path for path in sorted(SEALED.parent.glob(f"{SEALED.stem}*{SEALED.suffix}"))}
+    found = sorted(SEALED.parent.glob(f"{SEALED.stem}*{SEALED.suffix}"))
+    return {path.stem: path for path in found if re.fullmatch(rf"{SEALED.stem}(-\w+)?", path.stem)}
 
 
 _WHEEL = "wheel/*.whl"

@@ -110,6 +110,10 @@ class Crate(_RecipePart):
     panic: Literal["unwind", "abort"] = "unwind"
 
 
+_CRATE_NAME, _CRATE_FEATURE = r"[A-Za-z][\w-]*", r"[\w+-]+"
+_CRATE_VERSION = r"\d+\.\d+\.\d+([-+][\w.+-]+)?"
+
+
 class Recipe(_RecipePart):
     """One project: where its sources are and how they are compiled."""
 
@@ -142,6 +146,12 @@ class Recipe(_RecipePart):
     def takes(self, module: str) -> bool:
         """Whether a module of a captured project is in one of the recipe's quarters."""
         return self.quarters is None or hash64(module.encode()) % 4 in self.quarters
+
+    def strange_word(self) -> str:
+        """A word of a crate's that cargo could take for something else; empty if there is none."""
+        patterns = {self.name: _CRATE_NAME, str(self.version): _CRATE_VERSION}
+        patterns |= dict.fromkeys(self.crate.features if self.crate else (), _CRATE_FEATURE)
+        return next((word for word, pattern in patterns.items() if not re.fullmatch(pattern, word, re.ASCII)), "")
 
     @property
     def expected(self) -> bytes:
@@ -180,6 +190,8 @@ def load_recipe(path: Path) -> Recipe:
         raise ConfigError(f"{path}: give one of units, captured, wheel, and crate")
     if (recipe.wheel or recipe.crate) is not None and recipe.version is None:
         raise ConfigError(f"{path}: a wheel or a crate is built of one version; give version and sha256")
+    if recipe.crate is not None and (strange := recipe.strange_word()):
+        raise ConfigError(f"{path}: {strange!r} is no name, version or feature of a crate")
     for generated in recipe.files:
         if sum(way is not None for way in (generated.content, generated.template, generated.copy_of)) != 1:
             raise ConfigError(f"{path}: file {generated.path} needs exactly one of content, template and copy")

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import lzma
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -54,8 +55,8 @@ def mirror(tmp_path):
         listed.parent.mkdir(parents=True)
         listed.write_bytes(lzma.compress("\n".join(entries).encode()))
         servers.append(ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)))
-        threading.Thread(target=servers[0].serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{servers[0].server_port}"
+        threading.Thread(target=servers[-1].serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{servers[-1].server_port}"
 
     serve.asked = asked
     yield serve
@@ -98,9 +99,10 @@ def test_crates_are_fetched_once(mirror, tmp_path):
 @pytest.mark.parametrize(
     ("files", "sha256", "message"),
     [
+        ({"./usr/share/doc/x": ""}, None, "librust-x-dev: it holds no crate"),
         (WORDS, "0" * 64, "librust-x-dev is not what the list of rel says; run again"),
-        ({f"{REGISTRY}/../../../../evil": "x"}, None, "data.tar.xz cannot be unpacked ("),
-        ({f"{REGISTRY}/a/../../../../../../evil": "x"}, None, "data.tar.xz cannot be unpacked ("),
+        ({f"{REGISTRY}/../../../../evil": "x"}, None, "librust-x-dev: data.tar.xz cannot be unpacked ("),
+        ({f"{REGISTRY}/a/../../../../../../evil": "x"}, None, "librust-x-dev: data.tar.xz cannot be unpacked ("),
     ],
 )
 def test_what_is_damaged_or_leads_out_is_refused(files, sha256, message, mirror, tmp_path):
@@ -111,9 +113,19 @@ def test_what_is_damaged_or_leads_out_is_refused(files, sha256, message, mirror,
     assert not list(tmp_path.rglob("evil"))
 
 
+def test_a_later_package_replaces_all_its_crates(mirror, tmp_path):
+    def crates(text):
+        return package({f"{REGISTRY}/{name}-1.0.0/lib.rs": text for name in ("a", "b")})
+
+    assert fetch(mirror({"librust-ab-dev": crates("old")}), tmp_path / "crates").returncode == 0
+    shutil.rmtree(tmp_path / "mirror")
+    assert fetch(mirror({"librust-ab-dev": crates("new")}), tmp_path / "crates").returncode == 0
+    assert [(tmp_path / f"crates/{name}-1.0.0/lib.rs").read_text() for name in ("a", "b")] == ["new", "new"]
+
+
 def test_no_mirror_and_no_crates(mirror, tmp_path):
     run = fetch("http://127.0.0.1:1", tmp_path / "crates")
     assert run.returncode == 1
-    assert "Packages.xz cannot be fetched (ConnectionError); connect, or name a --mirror" in run.stderr
+    assert "Packages.xz cannot be fetched (ConnectionError); connect, or name another --mirror" in run.stderr
     run = fetch(mirror({"libwords-dev": package({})}), tmp_path / "crates")
     assert (run.returncode, "rel has no package librust-*-dev" in run.stderr) == (1, True)

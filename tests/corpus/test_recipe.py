@@ -98,6 +98,18 @@ def test_headers_of_python_as_debian_has_them(load, tmp_path, monkeypatch):
             {"crate": {}, "units": [], "version": "absent", "sha256": "absent", "path": "x"},
             "a wheel or a crate is built of one version; give version and sha256",
         ),
+        *(
+            ({"crate": {}, "units": [], "name": "a", "version": "1.0.0"} | change, "is no name, version or feature of")
+            for change in (
+                {"name": "-a"},
+                {"name": 'a = "*"\nb'},
+                {"name": "../a"},
+                {"version": "1.0"},
+                {"version": '1.0.0", path = "/x'},
+                {"crate": {"features": ["a b"]}},
+                {"crate": {"features": ["a,--config=x"]}},
+            )
+        ),
         ({"units": unit(sources=["../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["a/../../evil.c"])}, "relative path inside"),
         ({"units": unit(sources=["/etc/passwd"])}, "relative path inside"),

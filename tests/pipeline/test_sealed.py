@@ -66,7 +66,7 @@ def test_a_training_recipe_is_refused(sealed):
 def test_a_page_that_is_asked_for_without_a_reason_is_one_line(sealed):
     run = snakemake(sealed, "--", PAGE)
     assert run.returncode == 1
-    said = (sealed.root / "data/work/logs/look/es-s0.objects.log").read_text()
+    said = (sealed.root / "data/work/logs/look/sealed.es-s0.objects.log").read_text()
     assert said.startswith("error: unseen: of the sealed test set; give --reason TEXT")
     assert said.count("\n") == 1
 

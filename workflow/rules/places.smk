@@ -217,13 +217,17 @@ def shown_policy(wildcards):
     return own if Path(own).exists() else f"data/released/{wildcards.policy}"
 
 
+def check_sealed(name):
+    """The name of a sealed set, if there is one with projects."""
+    if not SEALED_NAMES.get(str(name)):
+        there = ", ".join(SEALED_NAMES) or "none"
+        raise WorkflowError(f"set={name} has no projects; there are {there}")
+    return name
+
+
 def looks(wildcards):
     """Pages of a look at a policy, one for each record of what ships."""
-    chosen = LOOK["set"] or "sealed"
-    if not SEALED_NAMES.get(chosen):
-        raise WorkflowError(
-            f"set={chosen} has no projects; there are {', '.join(SEALED_NAMES) or 'none'}"
-        )
+    chosen = check_sealed(LOOK["set"] or "sealed")
     if not all(isinstance(LOOK[key], str) and LOOK[key] for key in ("look", "reason")):
         raise WorkflowError(
             f"a look at the sealed test set needs a policy and a reason in words, without a colon; docs/{chosen}-looks.md "

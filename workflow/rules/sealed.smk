@@ -12,8 +12,9 @@ wildcard_constraints:
 
 def sealed_tables(kind, name):
     """Tables of all projects of a sealed set."""
+    check_sealed(name)
     folder = f"data/{name}/corpus/{kind}"
-    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES.get(name, [])]
+    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES[name]]
 
 
 def sealed_languages(wildcards):
@@ -21,7 +22,7 @@ def sealed_languages(wildcards):
     found = {
         one.language for one in load_sealed(sealed_sets()[wildcards.sealed]).projects
     }
-    return ",".join(sorted(found - {"c", "c++"} or {"c", "c++"}))
+    return ",".join(sorted(found | ({"c", "c++"} if found & {"c", "c++"} else set())))
 
 
 rule sealed:
@@ -31,8 +32,8 @@ rule sealed:
 
 rule sealed_corpus:
     input:
-        sealed_tables("projects", LOOK["set"] or "sealed"),
-        sealed_tables("programs", LOOK["set"] or "sealed"),
+        lambda wildcards: sealed_tables("projects", LOOK["set"] or "sealed"),
+        lambda wildcards: sealed_tables("programs", LOOK["set"] or "sealed"),
 
 
 rule look:
