@@ -95,11 +95,13 @@ def main() -> None:
     for recipe in recipes.values():
         rows[recipe.name] = {}
         for form in forms:
-            rows[recipe.name][form] = row = known(recipe, form, tools, args) or build(recipe, form, args)
+            made_from = {"made_from": _made_from(recipe, form, tools)}
+            row = known(recipe, form, tools, args) or build(recipe, form, args) | made_from
+            rows[recipe.name][form] = row
             if "failed" in row:  # not kept: it may be of this machine
                 print(f"{recipe.name}, {form}: {row['failed']}", file=sys.stderr, flush=True)
             else:
-                write_json(_place(recipe, form, args), {**row, "made_from": _made_from(recipe, form, tools)})
+                write_json(_place(recipe, form, args), row)
     per_program, together = tables(rows)
     for look in looks:
         log_evaluation(replace(look, headline=headline(rows)))
