@@ -225,6 +225,21 @@ def check_sealed(name):
     return name
 
 
+def sealed_tables(kind, name):
+    """Tables of all projects of a sealed set."""
+    check_sealed(name)
+    folder = f"data/{name}/corpus/{kind}"
+    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES[name]]
+
+
+def sealed_languages(wildcards):
+    """What the policy is asked in: languages of which the set has projects, of C and C++ both."""
+    found = {
+        one.language for one in load_sealed(sealed_sets()[wildcards.sealed]).projects
+    }
+    return ",".join(sorted(found | ({"c", "c++"} if found & {"c", "c++"} else set())))
+
+
 def looks(wildcards):
     """Pages of a look at a policy, one for each record of what ships."""
     chosen = check_sealed(LOOK["set"] or "sealed")

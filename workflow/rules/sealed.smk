@@ -10,21 +10,6 @@ wildcard_constraints:
     ships=r"[\w=,-]+",
 
 
-def sealed_tables(kind, name):
-    """Tables of all projects of a sealed set."""
-    check_sealed(name)
-    folder = f"data/{name}/corpus/{kind}"
-    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES[name]]
-
-
-def sealed_languages(wildcards):
-    """What the policy is asked in: languages of which the set has projects, of C and C++ both."""
-    found = {
-        one.language for one in load_sealed(sealed_sets()[wildcards.sealed]).projects
-    }
-    return ",".join(sorted(found | ({"c", "c++"} if found & {"c", "c++"} else set())))
-
-
 rule sealed:
     input:
         looks,
