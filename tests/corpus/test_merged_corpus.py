@@ -13,7 +13,7 @@ from tests.conftest import REPOSITORY
 DEFAULT = REPOSITORY / "config/config.yaml"
 PRESET = REPOSITORY / "config/presets/merged.yaml"
 RECIPES = REPOSITORY / "config/corpora/wheels"
-PAGES = [REPOSITORY / "docs" / page for page in ("wheels.md", "results/wheels.md")]
+PAGES = [REPOSITORY / "docs" / page for page in ("results/built-wheels.md", "results/wheels.md")]
 
 
 @pytest.fixture(scope="module")
