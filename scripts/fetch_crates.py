@@ -1,11 +1,11 @@
 """Fetch the crates of a Debian release, as a folder of vendored sources that cargo takes offline; needs no root.
 
 These are all packages librust-*-dev, each verified by the hash in the release's list, which is trusted: 180 MB for
-Debian 13, 1 GB unpacked. What is there stays. `cargo vendor` makes such a folder of crates.io.
+Debian 13, 1 GB unpacked. What is there stays. `cargo vendor` makes such a folder of a project's own crates.
 
 Example:
-    python scripts/fetch_crates.py --output crates
-    python scripts/fetch_crates.py --output crates --mirror https://snapshot.debian.org/archive/debian/20251101T000000Z
+    python scripts/fetch_crates.py --output crates --mirror URL
+    python scripts/fetch_crates.py --output crates --mirror URL --suite bookworm
 """
 
 import argparse
@@ -27,7 +27,6 @@ from mlgo.corpus.build import unpack_all
 from mlgo.errors import ArtifactError, CorpusError, PackageError
 from mlgo.objects.archives import read_members
 
-_MIRROR = "https://deb.debian.org/debian"
 _LIST = "dists/{suite}/main/binary-{machine}/Packages.xz"
 _REGISTRY = "usr/share/cargo/registry"
 _SUMS = ".cargo-checksum.json"
@@ -50,7 +49,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="the folder of crates")
     parser.add_argument("--suite", default="trixie", help="release of Debian (default: %(default)s)")
     parser.add_argument("--machine", default="amd64", help="Debian's name of it (default: %(default)s)")
-    parser.add_argument("--mirror", default=_MIRROR, metavar="URL", help="default: %(default)s")
+    parser.add_argument("--mirror", required=True, metavar="URL", help="of Debian, such as /etc/apt names")
     parser.add_argument("--jobs", type=positive, default=8, help="downloads at a time (default: %(default)s)")
     args = parser.parse_args()
     address = f"{args.mirror}/{_LIST.format(suite=args.suite, machine=args.machine)}"

@@ -82,10 +82,10 @@ def main() -> None:
     forms = args.form or forms
     tools = {"rustc": ask_version(["rustc", "--verbose"]), "policy": model_sha256(args.policy)}
     make_driver(DriverChoice.of(str(args.policy), ""), find_toolchain("auto", f"{platform.machine()}-linux-gnu"))
-    missing = {
-        recipe.name: [form for form in forms if known(recipe, form, tools, args) is None] for recipe in recipes.values()
-    }
-    looked_at = [recipe for recipe in recipes.values() if any(_POLICY in form for form in missing[recipe.name])]
+    of_policy = [form for form in forms if _POLICY in form]
+    looked_at = [
+        recipe for recipe in recipes.values() if any(known(recipe, form, tools, args) is None for form in of_policy)
+    ]
     for recipe in looked_at:
         with scratch_directory() as folder:
             CrateBuild.of(recipe, shared_folder(), folder).check()
@@ -138,9 +138,9 @@ def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]
             environment["CARGO_ENCODED_RUSTFLAGS"] += "".join(f"\x1f-Clink-arg={word}" for word in _folding())
         log = folder / "crates.jsonl"
         asking = [str(_MLGO), "cargo", f"--policy={args.policy.absolute()}", f"--log={log}"]
-        before = _processor_seconds()
         try:
             one.check()
+            before = _processor_seconds()
             installed = one.install(environment, asking if _POLICY in parts else ["cargo"])
         except CorpusError as error:
             return {"failed": str(error)}

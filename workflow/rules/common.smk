@@ -49,9 +49,11 @@ from mlgo.host.tasks.task import get_task
 configfile: "config/config.yaml"
 
 
-# What --config says of a look at the sealed test set (sealed.smk): the policy, the reason, the forms, the set. No setting of the pipeline.
+# What --config says of a look at a sealed test set (sealed.smk): the policy, the reason, the forms, the set. No setting of the
+# pipeline.
 LOOK = {key: config.pop(key, None) or "" for key in ("look", "reason", "ships", "set")}
 LOOK["reason"] = LOOK["reason"] or os.getenv("MLGO_REASON", "")
+LOOK["set"] = LOOK["set"] or "sealed"
 
 try:
     # With the defaults of learners of other packages, which may leave their section out; in a repository of others, with those

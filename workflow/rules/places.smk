@@ -1,7 +1,7 @@
 # Places of a corpus and its baseline: data/ of the default run, data/generalisation/<compiler>/ of each further compiler,
 # data/sweep/homes/<home>/ of each point of a sweep that needs its own, data/trial/ of single projects (trial.smk), data/sealed/
-# of the sealed test set, data/sealed-rust/ of the one in Rust (sealed.smk). The rules that fill them are the same. What belongs to choices lies in the folder cse/
-# of a place.
+# of the sealed test set, data/sealed-rust/ of the one in Rust (sealed.smk). The rules that fill them are the same. What belongs
+# to choices lies in the folder cse/ of a place.
 if "KIND" not in globals():
 
     include: "common.smk"
@@ -227,9 +227,8 @@ def check_sealed(name):
 
 def sealed_tables(kind, name):
     """Tables of all projects of a sealed set."""
-    check_sealed(name)
-    folder = f"data/{name}/corpus/{kind}"
-    return [f"{folder}/{project}.parquet" for project in SEALED_NAMES[name]]
+    projects = SEALED_NAMES[check_sealed(name)]
+    return [f"data/{name}/corpus/{kind}/{project}.parquet" for project in projects]
 
 
 def sealed_languages(wildcards):
@@ -242,7 +241,7 @@ def sealed_languages(wildcards):
 
 def looks(wildcards):
     """Pages of a look at a policy, one for each record of what ships."""
-    chosen = check_sealed(LOOK["set"] or "sealed")
+    chosen = check_sealed(LOOK["set"])
     if not all(isinstance(LOOK[key], str) and LOOK[key] for key in ("look", "reason")):
         raise WorkflowError(
             f"a look at the sealed test set needs a policy and a reason in words, without a colon; docs/{chosen}-looks.md "

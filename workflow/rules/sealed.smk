@@ -17,8 +17,8 @@ rule sealed:
 
 rule sealed_corpus:
     input:
-        lambda wildcards: sealed_tables("projects", LOOK["set"] or "sealed"),
-        lambda wildcards: sealed_tables("programs", LOOK["set"] or "sealed"),
+        lambda wildcards: sealed_tables("projects", LOOK["set"]),
+        lambda wildcards: sealed_tables("programs", LOOK["set"]),
 
 
 rule look:

@@ -77,7 +77,8 @@ class CrateBuild:
         if not is_folder(self.vendored):
             raise CorpusError(
                 f"{self.name}: there is no folder {self.vendored} with crates; fetch those of Debian with "
-                f"python scripts/fetch_crates.py --output {self.vendored}, or those of your project with cargo vendor"
+                f"python scripts/fetch_crates.py --output {self.vendored} --mirror URL, or those of your project with "
+                "cargo vendor"
             )
         if (found := self.needed_sha256()) != self.pinned:
             raise CorpusError(
