@@ -1,10 +1,13 @@
 """What a program runs, by its imports, and that the stages of DVC depend on it."""
 
+import json
 import os
 import time
+from importlib import import_module
 
 import pytest
 
+from mlgo.base.files import file_sha256
 from scripts.lint_workflow import TASKS, ImportGraph, with_imports
 from tests.conftest import REPOSITORY
 
@@ -54,6 +57,20 @@ def test_a_changed_file_is_read_anew(package):
     (package / "mlgo/lazy.py").write_text("import mlgo.base.unused\n")
     os.utime(package / "mlgo/lazy.py", (time.time() + 5,) * 2)
     assert ImportGraph(store).files("run.py") == sorted(["mlgo/base/unused.py", *BASE])
+
+
+def test_hashes_are_as_old_as_the_newest_file_until_one_changes(package):
+    file, hashes = package / "mlgo/lazy.py", package / "hashes.json"
+    for one, time_ns in ((file, 3_000_000_000), (package / "run.py", 2_000_000_000)):
+        os.utime(one, ns=(time_ns, time_ns))
+    write_hashes = import_module(ImportGraph.__module__).write_hashes
+    files = ["run.py", "mlgo/lazy.py"]
+    write_hashes(hashes, files, package)
+    write_hashes(hashes, files, package)
+    assert hashes.stat().st_mtime_ns == 3_000_000_000
+    assert json.loads(hashes.read_text()) == {one: file_sha256(package / one) for one in files}
+    write_hashes(hashes, ["run.py"], package)
+    assert hashes.stat().st_mtime_ns > 3_000_000_000
 
 
 def test_a_training_depends_on_its_learner_alone(monkeypatch):

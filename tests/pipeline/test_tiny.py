@@ -110,6 +110,20 @@ def test_second_run_has_nothing_to_do(finished):
     assert finished.is_done(*finished.snakemake())
 
 
+def test_a_changed_file_reruns_what_imports_it_and_nothing_once_it_is_as_before(finished):
+    source = finished.root / "mlgo/learn/es/gradient.py"
+    before = source.read_text()
+    source.write_text(f"{before}# changed\n")
+    try:
+        jobs = finished.jobs(*finished.snakemake("--dry-run", "--", "data/policies/es-s0/weights.npy"))
+        others = finished.is_done(*finished.snakemake("--", "data/policies/marginal-s0/weights.npy"))
+    finally:
+        source.write_text(before)
+    assert jobs == {"train_es": "1", "total": "1"}
+    assert others
+    assert finished.is_done(*finished.snakemake())
+
+
 def test_rules_run_in_an_environment_that_is_not_activated(finished):
     before = finished.hashes()
     snakemake, *options = finished.snakemake("--forcerun", "make_report", "--", "report")

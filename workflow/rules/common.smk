@@ -28,7 +28,7 @@ if not IN_CHECKOUT:
         Path(folder, ".gitignore").write_text("*\n")
 
 import mlgo
-from import_graph import TASKS, ImportGraph
+from import_graph import TASKS, ImportGraph, write_hashes
 from mlgo.base.config import (
     merge,
     package_config,
@@ -143,11 +143,15 @@ IMPORTS = ImportGraph(Path("data/work/imports.json").absolute())
 
 @cache
 def code(program, learner=""):
-    """Files of mlgo that a program imports, and the lock file; of the learners only the one that is named."""
+    """Hashes of the files of mlgo that a program imports, and of the lock file; of the learners only the one that is named.
+    One input, not sixty: Snakemake looks at all inputs of all jobs that are ready each time a job ends.
+    """
     registered = [TASKS, *(f"mlgo.learn.{learner}{end}" for end in ".:" if learner)]
+    hashes = Path("data/work/code", Path(program).stem, f"{learner or 'all'}.json")
     with chdir(ROOT):
         files = IMPORTS.files(inside(program), registered)
-    return [*map(source, files), *(["requirements.lock"] if IN_CHECKOUT else [])]
+    locked = ["requirements.lock"] if IN_CHECKOUT else []
+    return [write_hashes(hashes, [*files, *locked], ROOT)]
 
 
 def programs_sha256(wildcards):

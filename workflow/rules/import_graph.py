@@ -2,12 +2,13 @@
 
 import ast
 import json
+import os
 import re
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
-from mlgo.base.files import write_json
+from mlgo.base.files import file_sha256, json_text, write_json, write_text
 
 _REFERENCE = re.compile(r"(?P<module>mlgo(\.\w+)+)(:\w+)?")
 TASKS = "mlgo.host.tasks."
@@ -65,6 +66,26 @@ class ImportGraph:
             names = {name for node in nodes for name in _names_of(node, Path(path)) if name.startswith("mlgo")}
             self._names[path], self._changed = (version, sorted(names)), True
         return self._names[path][1]
+
+
+def write_hashes(path: Path, files: Collection[str], root: Path) -> str:
+    """Write the hashes of files below a folder, if they changed.
+
+    A first time the file is as old as the newest of them: what was made of these files stays fresh.
+    """
+    text = json_text({file: _sha256(root / file) for file in sorted(files)})
+    is_new = not path.exists()
+    if is_new or path.read_text() != text:
+        write_text(path, text)
+    if is_new:
+        newest = max((root / file).stat().st_mtime_ns for file in files)
+        os.utime(path, ns=(newest, newest))
+    return str(path)
+
+
+@cache
+def _sha256(path: Path) -> str:
+    return file_sha256(path)
 
 
 def _names_of(node: ast.AST, path: Path) -> Iterator[str]:
