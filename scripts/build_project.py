@@ -51,7 +51,8 @@ def main() -> None:
             if recipe.crate is not None:
                 crate_project(CrateBuild.of(recipe, shared, folder), extraction)
             else:
-                wheel_project(fetch_sources(recipe, shared / "sdists"), folder, recipe.wheel, extraction)
+                log = args.work / "logs" / "wheels" / f"{args.project}.log"
+                wheel_project(fetch_sources(recipe, shared / "sdists"), folder, recipe.wheel, extraction, log)
             built = recipe.model_copy(update={"captured": str(folder)})
             rows, programs = captured_project(args.project, built, task, limits)
     elif recipe.captured is not None:

@@ -188,8 +188,11 @@ def test_a_recipe_may_be_a_wheel(captured, shared, tmp_path):
 def test_a_build_that_does_not_work(tmp_path, shared, front_end, changes, message):
     sdist, _ = sdist_of(tmp_path, FILES | changes)
     extraction = Extraction("thing", "", replace(front_end, cache_dir=shared / "zig-cache"), 1)
-    with pytest.raises(CorpusError, match=message):
-        wheel_project(sdist, tmp_path / "out", Wheel(), extraction)
+    log = tmp_path / "logs/pip.log"
+    with pytest.raises(CorpusError, match=message) as failure:
+        wheel_project(sdist, tmp_path / "out", Wheel(), extraction, log)
+    assert log.read_text()
+    assert "holds no" in message or str(failure.value).endswith(f"all it said is in {log}")
 
 
 def test_no_name_is_by_chance():

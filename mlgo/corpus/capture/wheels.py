@@ -51,17 +51,21 @@ _ENTRY = b"PyInit_"
 _ONLY_ENTRY = "{ global: PyInit_*; local: *; };\n"
 
 
-def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Captured:
-    """Make a captured project of a source distribution, for the target and with the threads of the extraction."""
+def wheel_project(sdist: Path, folder: Path, wheel: Wheel, extraction: Extraction, log: Path | None = None) -> Captured:
+    """Make a captured project of a source distribution, for the target and with the threads of the extraction.
+
+    Args:
+        log: file of what pip says, in the folder unless it is given.
+    """
     make_folders(folder, "source", "unpacked", RECORDS, "tmp", "wheel")
     remove_tables(joined(folder, "parts"))
     # Without its version: pip would keep the wheel of a folder with one, and build nothing the next time.
     source = unpack(sdist, folder / "unpacked").rename(folder / "source")
-    build = capture_wheel(source, folder, wheel, extraction)
+    build = capture_wheel(source, folder, wheel, extraction, log or folder / "build.log")
     return write_project(folder, build, source, replace(extraction, hidden=temporary_folders(source, folder)))
 
 
-def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extraction) -> Build:
+def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extraction, log: Path) -> Build:
     """Build a wheel of a source distribution, and read from the build what its linked files consist of."""
     if find_spec("pip") is None:
         raise CorpusError(f"building a wheel needs pip; install it for {sys.executable}")
@@ -69,7 +73,7 @@ def capture_wheel(source: Path, folder: Path, wheel: Wheel, extraction: Extracti
         joined(folder, name).mkdir(parents=True, exist_ok=True)
     commands = _commands(extraction.front_end.toolchain.target)
     environment = wrap_tools(folder, _environment(folder, wheel, extraction, commands), commands, _FOR_ANY_MACHINE)
-    log = folder / "build.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
     settings = dict(wheel.settings)
     if any(name in _requirements(source) for name in _FOLDER_OF_BUILD):
