@@ -1,4 +1,4 @@
-# corpus -> baseline -> train -> export -> evaluate -> report.
+# corpus -> baseline -> train -> evaluate -> export -> report.
 # Every stage of dvc.yaml also runs alone: snakemake -s workflow/rules/<stage>.smk
 from snakemake.utils import min_version
 

@@ -6,11 +6,13 @@ import re
 import shutil
 import signal
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mlgo.deploy.drivers import default_policy
+from mlgo.policy.stored import load_policy, save_policy
 from tests.cargo import NEEDS_CARGO, write_package
 from tests.conftest import REPOSITORY, WITHIN_S, all_end, begins
 from tests.deploy.conftest import MLGO, Build
@@ -92,6 +94,17 @@ def test_what_cannot_be_advised_is_said(rust, arguments, reason):
     (line,) = found.stderr.splitlines()
     assert line.startswith("mlgo rustc: warning: ")
     assert reason in line
+    assert rust.log[0]["outcome"] == "plain"
+
+
+def test_a_policy_of_another_language_is_not_asked(rust):
+    policy = load_policy(rust.constant_policy("always", 1.0))
+    save_policy(replace(policy, origin={**policy.origin, "languages": ["c++"]}), rust.folder / "cpp")
+    found = rust.rustc("-Copt-level=z", "squares.rs", options=("--policy", rust.folder / "cpp"))
+    assert found.returncode == 0
+    assert (
+        found.stderr == "mlgo rustc: warning: the policy was trained for other languages; compiled without the policy\n"
+    )
     assert rust.log[0]["outcome"] == "plain"
 
 

@@ -140,6 +140,8 @@ inline const char *whyNot(const Options &Asked, const Crate &Given, bool &IsUnex
   if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels) && !(IsForSize && IsSmall))
     return "it compiles at another level than the policy was trained for";
   IsUnexpected = !Asked.IsPlain;
+  if (!isAmong("rust", settings::Languages))
+    return "the policy was trained for other languages";
   if (Given.IsIncremental)
     return "an incremental build compiles many units";
   if (isSame(Given.Lto, "thin"))
