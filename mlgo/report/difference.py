@@ -19,6 +19,9 @@ from mlgo.objects import measures
 from mlgo.report.headline_page import bootstrap_of, read_evaluation
 from mlgo.report.pages import RenderedPage, Table, gain_column, table_page, text_column
 
+SHIPS_IN_TOTAL, SHIPS_BY_PROJECT = "what ships, in total", "what ships, geometric mean of projects"
+"""Lines of `compare_sides` that are of all linked files."""
+
 _SCOPES = {"": "", **{name: f" of {title}" for name, title in LANGUAGE_TITLES.items()}}
 
 

@@ -4,17 +4,18 @@ import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, read_table
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, read_table
 from mlgo.base.config import Settings, default_config, load_config, read_settings
 from mlgo.base.files import read_array, read_record
 from mlgo.base.names import LANGUAGE_TITLES, PolicyName
 from mlgo.base.registry import LEARNERS, PROBLEMS, Kind
-from mlgo.compare.inference import Bootstrap, Comparison
-from mlgo.compare.modules import measured_modules
+from mlgo.compare.inference import Bootstrap, Comparison, Gain
+from mlgo.compare.modules import policy_scores
 from mlgo.compare.programs import measured_programs, shipped_totals
 from mlgo.compare.scores import ALL, ComparisonRow, by_language, claims, compare, policies_on, whole
 from mlgo.compare.trainings import check_seeds, count_evaluations, read_curves, with_minutes
@@ -22,6 +23,7 @@ from mlgo.compare.units import read_units
 from mlgo.errors import ArtifactError, ConfigError
 from mlgo.learn.cost import PREFIXES, cost_path, read_cost
 from mlgo.report import pages
+from mlgo.report.difference import SHIPS_BY_PROJECT, SHIPS_IN_TOTAL, Difference, Side, compare_sides
 from mlgo.research.learner_gains import BUDGET_NOTE, SIZE_NOTE, budget_table, compare_by_size, size_table
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
@@ -34,7 +36,7 @@ class ScoreboardEntry:
 
     learner: str
     seeds: tuple[int, ...]
-    weights: int
+    weights: int | None  # None of kept results, which have no weights
     evaluations: float  # compiles that one training asked for, validations included, as its history counts them
     compiles: float  # those that no response tree held, repetitions after a stop included
     seconds: float
@@ -42,7 +44,9 @@ class ScoreboardEntry:
     complete: bool  # whether compiles, seconds and cores are known of all sessions; else they are lower bounds
     # By scope: all, c++, c; corrected for the learners of the table, scope by scope.
     comparisons: Mapping[str, Comparison]
-    ships: Comparison | None = None  # the same of the totals of linked files; None where nothing was linked
+    # The same of the totals of linked files, and of those with identical code folded; None where nothing was linked.
+    ships: Comparison | None = None
+    folded: Comparison | None = None
     split: str = ""
 
     @property
@@ -70,11 +74,11 @@ def read_scoreboard(data: Path, settings: Settings, split: str | None, measure: 
         rows, shipped = _module_rows(home, split, measure, bootstrap)
     else:
         rows = _unit_rows(home, task, split, bootstrap)
-    ships = {row.contender.learner: row.by("total") for row in shipped}
+    linked = {row.contender.learner: row for row in shipped}
     by_learner: dict[str, list[ComparisonRow]] = {}
     for row in claims(rows):
         by_learner.setdefault(row.contender.learner, []).append(row)
-    entries = [_entry(data, kind, rows, ships.get(learner)) for learner, rows in by_learner.items()]
+    entries = [_entry(data, kind, rows, linked.get(learner)) for learner, rows in by_learner.items()]
     gains = {one.learner: one.headline.geomean.value for one in entries}
     return sorted(entries, key=lambda one: (gains[one.learner] is None, -(gains[one.learner] or 0.0), one.learner))
 
@@ -93,8 +97,7 @@ def _module_rows(
     if not path.exists():
         raise ArtifactError(f"{path} is missing; make it with: make scoreboard")
     results = read_table(path, RESULTS)
-    scores = read_table(folder / "baseline" / "scores.parquet", SCORES)
-    measured = measured_modules(results, scores, read_table(folder / "corpus" / "modules.parquet", MODULES))
+    measured = policy_scores(results)
     split = split or measured.judged
     policies = policies_on(measured, split, measure)
     shipped = read_table(folder / "evaluation" / "shipped.parquet", SHIPPED_SIZES)
@@ -113,12 +116,13 @@ def _unit_rows(folder: Path, task: str, split: str | None, bootstrap: Bootstrap)
     return compare(policies_on(units, split, "score"), whole, bootstrap, split=split)
 
 
-def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Comparison | None) -> ScoreboardEntry:
+def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], linked: ComparisonRow | None) -> ScoreboardEntry:
     """What the rows of a learner over all its seeds say, scope by scope, `ALL` first."""
     learner, seeds = rows[0].contender.learner, sorted(rows[0].contender.seeds)
     policies = [str(PolicyName(learner, seed)) for seed in seeds]
     folder = data / HOMES[kind] / "policies"
-    check_seeds(folder / policy for policy in policies)
+    trained = _trained(folder, policies)
+    check_seeds(trained)
     costs = []
     for policy in policies:
         name, work = f"{PREFIXES[kind]}{policy}", data / "work"
@@ -132,16 +136,22 @@ def _entry(data: Path, kind: Kind, rows: Sequence[ComparisonRow], ships: Compari
     return ScoreboardEntry(
         learner=learner,
         seeds=tuple(seeds),
-        weights=read_array(folder / policies[0] / "weights.npy").size,
+        weights=read_array(trained[0] / "weights.npy").size if trained else None,
         evaluations=float(np.mean([count_evaluations(folder, policy) for policy in policies])),
         compiles=float(np.mean([cost.compiles for cost in costs])),
         seconds=float(np.mean([cost.seconds for cost in costs])),
         cores=max(cost.workers for cost in costs),
         complete=all(cost.complete for cost in costs),
         comparisons={row.scope: row.only for row in rows},
-        ships=ships,
+        ships=linked.by("total") if linked else None,
+        folded=linked.by("folded") if linked else None,
         split=rows[0].split,
     )
+
+
+def _trained(folder: Path, policies: Sequence[str]) -> list[Path]:
+    """Folders of those policies that are there: of kept results there is a history, but no policy."""
+    return [folder / policy for policy in policies if (folder / policy / "policy.json").exists()]
 
 
 def show(args: argparse.Namespace) -> pages.RenderedPage:
@@ -154,10 +164,12 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
     if args.markdown:
         folder = args.data / HOMES[problem.kind] / "policies"
         _check_preset(folder, entries, args.preset, problem.kind)
-        rows: list[ComparisonRow] = []
+        rows, pairs, bootstrap = list[ComparisonRow](), list[_Pair](), Bootstrap.of(settings)
         if problem.kind == "modules":
             results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
-            rows = compare_by_size(results, entries[0].split, args.measure, Bootstrap.of(settings))
+            rows = compare_by_size(results, entries[0].split, args.measure, bootstrap)
+        if entries[0].ships:
+            pairs = _pairs(args.data / "evaluation", entries, bootstrap)
         curves = read_curves(folder, [policy for one in entries for policy in one.policies])
         curves = with_minutes(curves, args.data / "work", PREFIXES[problem.kind])
         page = pages.render(
@@ -170,6 +182,7 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
             complete=all(one.complete for one in entries),
             budgets=budget_table(curves),
             budget_note=BUDGET_NOTE,
+            pairs=_pair_table(pairs) if pairs else None,
             sizes=size_table(rows) if rows else None,
             size_note=SIZE_NOTE,
             commands={one.learner: training_command(one, problem.kind, args.preset) for one in entries},
@@ -177,21 +190,55 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
     record = []
     for one in entries:
         comparisons = {scope: found.record() for scope, found in one.comparisons.items()}
-        ships = one.ships.record() if one.ships else None
-        record.append({**asdict(one), "comparisons": comparisons, "ships": ships})
+        linked = {name: found.record() for name in ("ships", "folded") if (found := getattr(one, name))}
+        record.append({**asdict(one), "comparisons": comparisons, **linked})
     return pages.RenderedPage(table.aligned(), record, page)
+
+
+_Pair = tuple[str, dict[str, Difference]]
+
+
+def _pairs(evaluation: Path, entries: Sequence[ScoreboardEntry], bootstrap: Bootstrap) -> list[_Pair]:
+    """Each learner against each that comes after it, over the seeds that both have."""
+    shipped, results = (
+        read_table(evaluation / name, schema)
+        for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS))
+    )
+    sides = [Side.of(shipped, results, one.learner) for one in entries]
+    found = [
+        (f"{first.learner} - {second.learner}", compare_sides(first, second, bootstrap))
+        for first, second in combinations(sides, 2)
+        if first.seeds & second.seeds
+    ]
+    return [(title, {line.asked: line for line in lines}) for title, lines in found]
+
+
+def _pair_table(pairs: Sequence[_Pair]) -> pages.Table:
+    def seeds(pair: _Pair) -> str:
+        line = pair[1][SHIPS_BY_PROJECT]
+        return f"{line.ahead} of {len(line.seeds)}"
+
+    return pages.Table(
+        [
+            pages.text_column("learners", lambda pair: pair[0]),
+            pages.gain_column("ships, gain (interval)", lambda pair: pair[1][SHIPS_BY_PROJECT].gain),
+            pages.gain_column("ships, total (interval)", lambda pair: pair[1][SHIPS_IN_TOTAL].gain),
+            pages.text_column("seeds in which the first gains more", seeds),
+        ],
+        pairs,
+    )
 
 
 def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], presets: Sequence[Path], kind: Kind) -> None:
     """Make sure that the page's commands would train these policies."""
     config, asked = load_config(default_config(), *presets).model_dump(mode="json"), " and ".join(map(str, presets))
     for one in entries:
-        for policy in one.policies:
-            known = read_record(policies / policy / "policy.json")["provenance"]
+        for policy in _trained(policies, one.policies):
+            known = read_record(policy / "policy.json")["provenance"]
             sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
             if not sections or any(known[name] != config[name] for name in sections):
                 raise ConfigError(
-                    f"{policy} was trained with other settings of {one.learner} than {asked} has; name "
+                    f"{policy.name} was trained with other settings of {one.learner} than {asked} has; name "
                     "what it was trained with (--preset), or run: make scoreboard"
                 )
 
@@ -204,9 +251,15 @@ def _table(entries: Sequence[ScoreboardEntry]) -> pages.Table:
         return one.comparisons[scope].geomean.value if scope in one.comparisons else None
 
     linked = any(one.ships for one in entries)
+
+    def size(one: ScoreboardEntry, form: str, gain: str) -> Gain | None:
+        found: Comparison | None = getattr(one, form)
+        return getattr(found, gain) if found else None
+
     ships = [
-        pages.gain_column("ships, gain (interval)", lambda one: one.headline.geomean),
-        pages.gain_column("ships, total (interval)", lambda one: one.headline.total),
+        pages.gain_column(f"{form}, {title} (interval)", partial(size, form=form, gain=gain))
+        for form in ("ships", "folded")
+        for title, gain in (("gain", "geomean"), ("total", "total"))
     ]
     known = {scope for one in entries for scope in one.comparisons}
     by_language = [

@@ -329,14 +329,15 @@ def test_scoreboard_table(report, scoreboard):
     head, es, bc = map(cells, report("scoreboard", "--data", scoreboard).splitlines())
     assert head[:4] == ["learner", "seeds", "weights", "evaluations"]
     ships = "+1.38 % (+0.92 to +1.83)"  # 165 of 12,000 bytes; the projects are alike
+    folded = "+1.39 % (+0.93 to +1.85)"  # the same of 11,890
     told = ["2 / 0 / 0", "0.0 %", "-", "no verdict: 2 projects, six are needed"]
-    assert es[:11] == ["es", "0, 1", "5", "305", "150", "2.0", "2", ships, ships, *told[:2]]
-    assert es[11:13] == told[2:]
-    assert es[13].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
-    assert es[14].startswith("+3.00 % (")
-    assert es[15:] == ["+6.51 %", "-0.50 %"]
+    assert es[:7] == ["es", "0, 1", "5", "305", "150", "2.0", "2"]
+    assert es[7:15] == [ships, ships, folded, folded, *told]
+    assert es[15].startswith("+3.07 % (")  # 1 - (1.005 * 0.95 * 1.005 * 0.92) ** 0.25
+    assert es[16].startswith("+3.00 % (")
+    assert es[17:] == ["+6.51 %", "-0.50 %"]
     assert bc[:8] == ["bc", "0", "3", "0", "0", "0.2", "1", "+0.28 % (+0.28 to +0.28)"]
-    assert bc[15:] == ["+1.00 %", "0.00 %"]
+    assert bc[17:] == ["+1.00 %", "0.00 %"]
 
 
 def test_scoreboard_json(as_json, scoreboard):
@@ -354,19 +355,32 @@ def test_scoreboard_page(report, scoreboard, tmp_path):
     rows = [line for line in lines if line.startswith("| ")]
     assert [row.split(" | ")[0] for row in rows] == [
         *("| learner", "| ---", "| es", "| bc"),
+        *("| learners", "| ---", "| es - bc"),
         *("| learner", "| ---", "| es"),
         *("| bytes", "| ---", "| up to 1,000"),
     ]
-    assert {row.count("|") for row in rows[:4]} == {18}
-    assert rows[4] == "| learner | seeds | 100 compiles | 300 compiles | 3 minutes |"
+    assert {row.count("|") for row in rows[:4]} == {20}
+    more = "+0.64 % (+0.64 to +0.64)"  # 110 and 33 of 12,000 bytes under the seed that both have
+    assert rows[6] == f"| es - bc | {more} | {more} | 1 of 1 |"
+    assert rows[7] == "| learner | seeds | 100 compiles | 300 compiles | 3 minutes |"
     none = "+0.00 % (+0.00 to +0.00)"  # 300 and 310 compiles took 3.3 and 4.7 minutes of one core
-    assert rows[6] == f"| es | 2 | {none} | +0.50 % (+0.00 to +1.00) | {none} |"
+    assert rows[9] == f"| es | 2 | {none} | +0.50 % (+0.00 to +1.00) | {none} |"
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",
         f"snakemake --cores 1 data/policies/bc-s0/weights.npy --configfile {PRESET}",
     ]
     assert "≥" not in page.read_text()
+
+
+def test_the_same_page_from_kept_results(report, scoreboard, tmp_path):
+    def page(data):
+        report("scoreboard", "--data", data, "--markdown", tmp_path / "page.md")
+        return (tmp_path / "page.md").read_text()
+
+    keep_results("--data", scoreboard, "--output", tmp_path / "kept")
+    whole, kept = page(scoreboard), page(tmp_path / "kept")
+    assert whole.replace("| 0, 1 | 5 |", "| 0, 1 | - |").replace("| 0 | 3 |", "| 0 | - |") == kept != whole
 
 
 def test_no_page_with_commands_that_would_train_something_else(refuses, scoreboard, tmp_path):

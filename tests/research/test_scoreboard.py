@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.base.artifacts import MODULES, RESULTS, SCORES, SHIPPED_SIZES, write_rows
+from mlgo.base.artifacts import RESULTS, SHIPPED_SIZES, write_rows
 from mlgo.base.config import Settings, read_settings
 from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.inference import Gain
@@ -61,16 +61,6 @@ def write_run(data):
     ]
     write_rows(data / "evaluation/results.parquet", rows, RESULTS, {})
     write_shipped(data, LINKED_TEXT)
-    modules = [
-        {
-            **{"project": row["project"], "module": row["module"], "language": row["language"], "split": "test"},
-            **{"licence": "MIT", "bitcode_sha256": "", "bitcode_bytes": 1, "num_functions": 1, "num_instructions": 1},
-            **{"shared_functions": 0, "shared_instructions": 0, "skip_reason": ""},
-        }
-        for row in rows[:8]
-    ]
-    write_rows(data / "corpus/modules.parquet", modules, MODULES, {})
-    write_rows(data / "baseline/scores.parquet", [], SCORES, {})
     write_text(data / "policies/bc-s0/history.csv", "epoch,loss,evaluations\n1,0.5,0\n2,0.4,0\n")
     for policy, evaluations in (("es-s0", 300), ("es-s1", 310)):
         text = f"generation,evaluations,validation_reward\n0,4,0.0\n1,{evaluations},0.01\n"
@@ -106,6 +96,8 @@ def test_means_over_seeds_best_first(data):
     # Of 12,000 bytes 110 and 220 are gone. Seeds differ, projects do not.
     assert es.ships.total == pytest.approx(Gain(165 / 12_000, 110 / 12_000, 220 / 12_000))
     assert es.headline is es.ships
+    # 100 bytes of text and 10 of unwind tables of each program are folded, whoever compiles it.
+    assert es.folded.total == pytest.approx(Gain(165 / 11_890, 110 / 11_890, 220 / 11_890))
     one = es.whole
     assert (one.much_larger_share, one.projects, one.items, one.sign_p) == (0.0, (1, 0, 1), (4, 0, 4), 1.0)
     assert one.finding == "no verdict: 2 projects, six are needed"
@@ -189,5 +181,5 @@ def test_histories_of_earlier_versions_and_other_splits(data):
     with pytest.raises(ArtifactError, match=r"es-s0/history\.csv has no evaluations"):
         read(data)
     write_rows(data / "evaluation/results.parquet", [], RESULTS, {})
-    with pytest.raises(ArtifactError, match="holds no test module"):
+    with pytest.raises(ArtifactError, match="nothing about the test split"):
         read(data)
