@@ -1,7 +1,8 @@
 """Keep small tables of a run, or of looks at the sealed test set, so that tables of README and docs can be made again.
 
-Of a run it keeps histories and costs of trainings, too, for: mlgo report budgets. Runs of one corpus on several
-machines, each with seeds of its own, are kept as one: --data FOLDER FOLDER; what is kept may be among them.
+Of a run it keeps histories and costs of trainings, too, for: mlgo report budgets; and small policies as they are.
+Runs of one corpus on several machines, each with seeds of its own, are kept as one: --data FOLDER FOLDER; what is kept
+may be among them.
 
 Example:
     python scripts/keep_results.py --data data --output docs/results/run
@@ -29,6 +30,8 @@ from mlgo.learn.cost import cost_path
 
 CONTENDER = ("contender", "policy", "seed")
 OF_TRAININGS = ("policies/*/history.csv", str(cost_path(Path("work"), "*")))
+OF_POLICIES = ("policies/*/policy.json", "policies/*/weights.npy")
+MOST_WEIGHT_BYTES = 65536  # of a policy that is kept
 
 
 class Kept(NamedTuple):
@@ -60,13 +63,23 @@ def main() -> None:
 
 
 def keep_trainings(folders: Sequence[Path], output: Path) -> None:
-    """Keep histories and costs of the trainings, and none of trainings that no run has."""
-    for pattern in OF_TRAININGS:
-        found = {path.relative_to(data): path for data in reversed(folders) for path in data.glob(pattern)}
+    """Keep histories and costs of the trainings, and small policies; none of trainings that no run has."""
+    for pattern in (*OF_TRAININGS, *OF_POLICIES):
+        found = {
+            path.relative_to(data): path
+            for data in reversed(folders)
+            for path in data.glob(pattern)
+            if pattern in OF_TRAININGS or _is_small(path.parent)
+        }
         for old in {path.relative_to(output) for path in output.glob(pattern)} - set(found):
             (output / old).unlink()
         for name, path in sorted(found.items()):
             write_bytes(output / name, path.read_bytes())
+
+
+def _is_small(policy: Path) -> bool:
+    weights = policy / "weights.npy"
+    return weights.exists() and weights.stat().st_size <= MOST_WEIGHT_BYTES
 
 
 def of_run(data: Path) -> Iterator[Kept]:
