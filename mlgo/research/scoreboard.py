@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -195,6 +196,11 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
     return pages.RenderedPage(table.aligned(), record, page)
 
 
+def _asked(known: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
+    """Without settings that are gone: kept policies may be older."""
+    return {name: one for name, one in known.items() if name in section}
+
+
 _Pair = tuple[str, dict[str, Difference]]
 
 
@@ -236,7 +242,7 @@ def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], presets: S
         for policy in _trained(policies, one.policies):
             known = read_record(policy / "policy.json")["provenance"]
             sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
-            if not sections or any(known[name] != config[name] for name in sections):
+            if not sections or any(_asked(known[name], config[name]) != config[name] for name in sections):
                 raise ConfigError(
                     f"{policy.name} was trained with other settings of {one.learner} than {asked} has; name "
                     "what it was trained with (--preset), or run: make scoreboard"

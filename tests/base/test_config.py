@@ -90,7 +90,6 @@ def test_all_train_sets_get_the_same_number_of_compiles():
         ("es.pairs", True, r"es\.pairs: "),
         ("es.pairs", None, r"es\.pairs: "),
         ("es.pairs", 0, r"es\.pairs: .*greater than or equal to 1, got 0"),
-        ("es.gradient", "lars", r"es\.gradient: .*'monte_carlo' or 'ridge'"),
         ("es.step_decay", 0.0, r"es\.step_decay: .*greater than 0"),
         ("es.step_decay", 1.1, r"es\.step_decay: .*less than or equal to 1"),
         ("es.flip_share", 1.0, r"es\.flip_share: .*less than 1"),

@@ -9,7 +9,7 @@ import pytest
 from tests.cargo import NEEDS_CARGO
 
 PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras"}
-PACKAGES |= {"scipy", "scikit-learn"}
+PACKAGES |= {"scipy"}
 
 
 @pytest.fixture

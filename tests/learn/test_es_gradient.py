@@ -1,8 +1,5 @@
 """Rewards, finite differences, gradients and update rules, worked out by hand."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,9 +13,7 @@ from mlgo.learn.es.gradient import (
     FlipControl,
     adam_step,
     centred_ranks,
-    estimate_gradient,
     monte_carlo,
-    ridge,
 )
 from mlgo.learn.es.loop import mean_over_common, ranks_by_module, reward_figures, shared_out
 from tests.conftest import REPOSITORY
@@ -82,63 +77,13 @@ def test_monte_carlo_of_a_linear_reward_is_its_slope():
     assert monte_carlo(directions, 7.0 + directions.offsets @ slope, 0.1) == pytest.approx(slope, abs=0.05)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 8), st.integers(1, 8), st.floats(0.01, 10.0))
-def test_ridge_solves_its_equations(seed, num, num_features, penalty):
-    rng = np.random.default_rng(seed)
-    features, targets = rng.standard_normal((num, num_features)), rng.standard_normal(num)
-    found = ridge(features, targets, penalty)
-    slope = features.T @ (features @ found - targets) / num + penalty * found
-    assert slope == pytest.approx(np.zeros(num_features), abs=1e-9)
-
-
-def configured(**changes):
-    return CONFIG.model_copy(update={"perturbation": 0.1, **changes})
-
-
-def test_ridge_by_hand():
-    # x = 1, -2; y = 0.3, -0.6; b = (0.3 + 1.2) / (1 + 4 + 2 * 2.5)
-    features = np.array([[1.0], [-2.0]])
-    assert ridge(features, np.array([0.3, -0.6]), 2.5).tolist() == pytest.approx([0.15])
-    # As a gradient with noise of 0.1: ranks of 3, 1, 0, 2 are 0.5, -1/6, -0.5, 1/6, half the rises 0.5, -1/6;
-    # b = (0.5 + 1/3) / (1 + 4 + 2 * 2.5) / 0.1.
-    config = configured(gradient="ridge", ridge_penalty=2.5)
-    found = estimate_gradient(Directions(0.1 * features), np.array([3.0, 1.0, 0.0, 2.0]), config)
-    assert found.tolist() == pytest.approx([(0.5 + 1 / 3) / 10 / 0.1])
-
-
-@pytest.mark.parametrize("gradient", ["monte_carlo", "ridge"])
-def test_there_is_no_slope_where_there_is_none(gradient):
-    config = configured(gradient=gradient)
+def test_there_is_no_slope_where_there_is_none():
     directions = Directions(np.random.default_rng(7).standard_normal((4, 6)))
     level = np.full(len(directions.offsets), 0.3)
-    assert estimate_gradient(directions, level, config).tolist() == [0.0] * 6
+    assert monte_carlo(directions, centred_ranks(level), 0.1).tolist() == [0.0] * 6
     still = Directions(np.zeros((4, 6)))  # no candidate differs from the mean
     rewards = np.arange(len(still.offsets), dtype=np.float64)
-    assert estimate_gradient(still, rewards, config).tolist() == [0.0] * 6
-
-
-@pytest.mark.slow
-def test_monte_carlo_does_without_scikit_learn():
-    program = (
-        "import sys, numpy as np\n"
-        "from mlgo.learn.es.gradient import Directions, monte_carlo, ridge\n"
-        "monte_carlo(Directions(np.eye(2)), np.arange(4.0), 1.0)\n"
-        "assert not {'sklearn', 'scipy'} & set(sys.modules)\n"
-        "ridge(np.eye(2), np.ones(2), 0.1)\n"
-        "assert 'sklearn' in sys.modules and 'tensorflow' not in sys.modules\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-def test_a_large_penalty_gives_the_direction_of_monte_carlo():
-    rng = np.random.default_rng(4)
-    directions, rewards = Directions(0.1 * rng.standard_normal((5, 8))), rng.standard_normal(10)
-    found = estimate_gradient(directions, rewards, configured(gradient="ridge", ridge_penalty=1e6))
-    average = monte_carlo(directions, centred_ranks(rewards), 0.1)
-    assert estimate_gradient(directions, rewards, configured(gradient="monte_carlo")).tolist() == average.tolist()
-    cosine = found @ average / np.linalg.norm(found) / np.linalg.norm(average)
-    assert cosine == pytest.approx(1.0, abs=1e-9)
+    assert monte_carlo(still, centred_ranks(rewards), 0.1).tolist() == [0.0] * 6
 
 
 def test_first_adam_steps_by_hand():

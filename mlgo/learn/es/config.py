@@ -36,10 +36,6 @@ class ESConfig(Section):
     """Unit of perturbations and steps: each layer's root mean square weight, or each weight's own size."""
     perturbation_epsilon: PositiveFloat
     """Added to a weight's size when that is the unit, so that weights near 0 vary too."""
-    gradient: Literal["monte_carlo", "ridge"]
-    """From ranked rewards to a gradient: average of the noise, or ridge regression on it."""
-    ridge_penalty: PositiveFloat
-    """Penalty of ridge gradients, in perturbations of standard deviation 1."""
     step_size: PositiveFloat
     """Step size of Adam in the first generation, in units of ``perturbation_unit``."""
     step_decay: Annotated[float, Field(gt=0.0, le=1.0)]

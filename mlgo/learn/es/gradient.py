@@ -7,8 +7,6 @@ from typing import Literal
 
 import numpy as np
 
-from mlgo.learn.es.config import ESConfig
-
 
 @dataclass(frozen=True)
 class Coordinates:
@@ -120,15 +118,6 @@ class AdamState:
     second: np.ndarray
 
 
-def estimate_gradient(directions: Directions, rewards: np.ndarray, config: ESConfig) -> np.ndarray:
-    """Direction of growing reward, ``float64 [num_params]``, by the method that the configuration names."""
-    scale, shaped = config.perturbation, centred_ranks(rewards)
-    if config.gradient == "monte_carlo":
-        return monte_carlo(directions, shaped, scale)
-    rises = directions.rises(shaped) / 2
-    return ridge(directions.noise / scale, rises, config.ridge_penalty) / scale
-
-
 def centred_ranks(rewards: np.ndarray) -> np.ndarray:
     """Ranks of finite rewards, float64 [num], from -0.5 to 0.5; ties share a rank, equal rewards give zeros."""
     if np.ptp(rewards) == 0.0:
@@ -139,23 +128,12 @@ def centred_ranks(rewards: np.ndarray) -> np.ndarray:
 
 
 def monte_carlo(directions: Directions, shaped: np.ndarray, scale: float) -> np.ndarray:
-    """Average over the noise, ``sum(rise noise) / (2 pairs scale^2)``: float64 [num_params].
+    """Direction of growing reward, the average ``sum(rise noise) / (2 pairs scale^2)``: float64 [num_params].
 
     Salimans et al. 2017, "Evolution Strategies as a Scalable Alternative to Reinforcement Learning".
     """
     noise = directions.noise
     return directions.rises(shaped) @ noise / (2 * len(noise) * scale**2)
-
-
-def ridge(features: np.ndarray, targets: np.ndarray, penalty: float) -> np.ndarray:
-    """Minimise ``mean((features b - targets)^2) + penalty |b|^2`` (Hoerl and Kennard 1970): float64 [num_features].
-
-    The penalty has the scale of the mean squared error, so it means the same for any number of rows.
-    """
-    from sklearn.linear_model import Ridge
-
-    # Its loss is the sum of squares. By SVD, for tiny penalties: normal equations square the condition number.
-    return Ridge(len(features) * penalty, fit_intercept=False, solver="svd").fit(features, targets).coef_
 
 
 def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple[np.ndarray, AdamState]:

@@ -171,7 +171,8 @@ def _next_generation(
         "evaluations": state.history[-1]["evaluations"] + int(np.ma.count(rewards)),
     }
     if not skipped:
-        slope = gradient.estimate_gradient(*directions.chosen(usable, means), config)
+        chosen, kept = directions.chosen(usable, means)
+        slope = gradient.monte_carlo(chosen, gradient.centred_ranks(kept), config.perturbation)
         change, optimizer = gradient.adam_step(state.optimizer, slope, step_size)
         state = replace(state, mean=_finite(state.mean + change), optimizer=optimizer)
     return replace(state, history=(*state.history, record)), rewards
