@@ -14,6 +14,7 @@ from mlgo.learn.es.gradient import (
     adam_step,
     centred_ranks,
     monte_carlo,
+    signal_share,
 )
 from mlgo.learn.es.loop import mean_over_common, ranks_by_module, reward_figures, shared_out
 from tests.conftest import REPOSITORY
@@ -84,6 +85,30 @@ def test_there_is_no_slope_where_there_is_none():
     still = Directions(np.zeros((4, 6)))  # no candidate differs from the mean
     rewards = np.arange(len(still.offsets), dtype=np.float64)
     assert monte_carlo(still, centred_ranks(rewards), 0.1).tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("noise", "shaped", "share"),
+    [
+        ([[1, 0], [1, 0]], [0.5, 0.5, -0.5, -0.5], 1.0),  # both pairs agree
+        ([[1, 0], [0, 1]], [0.5, 0.5, -0.5, -0.5], 0.0),  # neither says anything of the other
+        ([[1, 0], [1, 0]], [0.5, -0.5, -0.5, 0.5], 0.0),  # they contradict each other
+        ([[2, 0], [1, 1]], [0.5, 0.5, -0.5, -0.5], 0.8),  # their product is 2, the square of their mean 2.5
+        ([[1, 0]], [0.5, -0.5], 0.0),
+    ],
+)
+def test_share_of_signal_by_hand(noise, shaped, share):
+    assert signal_share(Directions(np.array(noise, float)), np.array(shaped)) == pytest.approx(share)
+
+
+def test_what_is_no_noise_is_the_true_slope():
+    rng, slope, squares = np.random.default_rng(5), np.array([1.0, 2.0, 0.0]), []
+    for _ in range(500):
+        directions = Directions(rng.standard_normal((100, 3)))
+        rewards = directions.offsets @ slope + 3.0 * rng.standard_normal(200)
+        found = monte_carlo(directions, rewards, 1.0)
+        squares.append(signal_share(directions, rewards) * found @ found)
+    assert np.mean(squares) == pytest.approx(slope @ slope, abs=0.1)
 
 
 def test_first_adam_steps_by_hand():

@@ -136,6 +136,19 @@ def monte_carlo(directions: Directions, shaped: np.ndarray, scale: float) -> np.
     return directions.rises(shaped) @ noise / (2 * len(noise) * scale**2)
 
 
+def signal_share(directions: Directions, shaped: np.ndarray) -> float:
+    """Estimated share of the true gradient in the square of that of `monte_carlo`; the rest is noise of few pairs.
+
+    In many dimensions it is about the squared cosine between both. Each pair gives a product of rise and noise; scalar
+    products of two different ones have the true square as their mean.
+    """
+    products = directions.rises(shaped)[:, None] * directions.noise
+    count, square = len(products), float((products.mean(axis=0) ** 2).sum()) if len(products) else 0.0
+    if count < 2 or square == 0.0:
+        return 0.0
+    return max(0.0, (count - float((products**2).sum()) / (count * square)) / (count - 1))
+
+
 def adam_step(state: AdamState, gradient: np.ndarray, step_size: float) -> tuple[np.ndarray, AdamState]:
     """One ascending step of Adam (Kingma and Ba 2015): the change, float64 [num_params], and the next state.
 

@@ -172,7 +172,9 @@ def _next_generation(
     }
     if not skipped:
         chosen, kept = directions.chosen(usable, means)
-        slope = gradient.monte_carlo(chosen, gradient.centred_ranks(kept), config.perturbation)
+        shaped = gradient.centred_ranks(kept)
+        record["signal_share"] = gradient.signal_share(chosen, shaped)
+        slope = gradient.monte_carlo(chosen, shaped, config.perturbation)
         change, optimizer = gradient.adam_step(state.optimizer, slope, step_size)
         state = replace(state, mean=_finite(state.mean + change), optimizer=optimizer)
     return replace(state, history=(*state.history, record)), rewards
