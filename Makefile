@@ -104,7 +104,7 @@ programs: setup  ## build and run the programs under all policies, then print wh
 	$(SNAKEMAKE) -- programs
 	@$(RUN) mlgo report programs
 
-scoreboard: setup  ## train all learners at equal compile budgets, one seed, write docs/results/scoreboard.md (4 hours on 2 cores)
+scoreboard: setup  ## train all learners at equal compile budgets, one seed, write docs/results/scoreboard.md (2 hours on 2 cores)
 	$(SNAKEMAKE) --configfile config/presets/scoreboard.yaml -- evaluate
 	@$(RUN) mlgo report scoreboard --preset config/presets/scoreboard.yaml --markdown docs/results/scoreboard.md
 
