@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from mlgo.errors import ArtifactError, ConfigError
 from mlgo.learn.cost import PREFIXES, cost_path, read_cost
 from mlgo.report import pages
 from mlgo.report.difference import SHIPS_BY_PROJECT, SHIPS_IN_TOTAL, Difference, Side, compare_sides
+from mlgo.report.headline_page import read_evaluation
 from mlgo.research.learner_gains import BUDGET_NOTE, SIZE_NOTE, budget_table, compare_by_size, size_table
 
 HOMES: Mapping[Kind, str] = {"modules": "", "choices": "cse"}
@@ -167,10 +167,10 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
         _check_preset(folder, entries, args.preset, problem.kind)
         rows, pairs, bootstrap = list[ComparisonRow](), list[_Pair](), Bootstrap.of(settings)
         if problem.kind == "modules":
-            results = read_table(args.data / "evaluation" / "results.parquet", RESULTS)
+            shipped, results = read_evaluation(args.data)
             rows = compare_by_size(results, entries[0].split, args.measure, bootstrap)
-        if entries[0].ships:
-            pairs = _pairs(args.data / "evaluation", entries, bootstrap)
+            sides = [Side.of(shipped, results, one.learner) for one in entries if one.ships]
+            pairs = _pairs(sides, bootstrap)
         curves = read_curves(folder, [policy for one in entries for policy in one.policies])
         curves = with_minutes(curves, args.data / "work", PREFIXES[problem.kind])
         page = pages.render(
@@ -196,21 +196,11 @@ def show(args: argparse.Namespace) -> pages.RenderedPage:
     return pages.RenderedPage(table.aligned(), record, page)
 
 
-def _asked(known: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
-    """Without settings that are gone: kept policies may be older."""
-    return {name: one for name, one in known.items() if name in section}
-
-
 _Pair = tuple[str, dict[str, Difference]]
 
 
-def _pairs(evaluation: Path, entries: Sequence[ScoreboardEntry], bootstrap: Bootstrap) -> list[_Pair]:
+def _pairs(sides: Sequence[Side], bootstrap: Bootstrap) -> list[_Pair]:
     """Each learner against each that comes after it, over the seeds that both have."""
-    shipped, results = (
-        read_table(evaluation / name, schema)
-        for name, schema in (("shipped.parquet", SHIPPED_SIZES), ("results.parquet", RESULTS))
-    )
-    sides = [Side.of(shipped, results, one.learner) for one in entries]
     found = [
         (f"{first.learner} - {second.learner}", compare_sides(first, second, bootstrap))
         for first, second in combinations(sides, 2)
@@ -242,7 +232,8 @@ def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], presets: S
         for policy in _trained(policies, one.policies):
             known = read_record(policy / "policy.json")["provenance"]
             sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
-            if not sections or any(_asked(known[name], config[name]) != config[name] for name in sections):
+            # Kept policies may know settings that are gone.
+            if not sections or not all(config[name].items() <= known[name].items() for name in sections):
                 raise ConfigError(
                     f"{policy.name} was trained with other settings of {one.learner} than {asked} has; name "
                     "what it was trained with (--preset), or run: make scoreboard"

@@ -8,8 +8,7 @@ import pytest
 
 from tests.cargo import NEEDS_CARGO
 
-PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras"}
-PACKAGES |= {"scipy"}
+PACKAGES = {"numpy", "pyarrow", "pydantic", "ziglang", "snakemake", "dvc", "tensorflow", "keras", "scipy"}
 
 
 @pytest.fixture
