@@ -46,7 +46,7 @@ def training_modules(
     languages: Collection[str] | None = None,
     min_questions: int = 1,
 ) -> tuple[list[ScoredModule], list[ScoredModule]]:
-    """Modules to train and to validate on, the latter sampled by seed and algorithm.
+    """Modules to train and to validate on, the latter sampled by seed and algorithm; projects take turns.
 
     Modules with fewer than ``min_questions`` or more than ``max_questions`` under the heuristic are left out.
     """
@@ -56,7 +56,21 @@ def training_modules(
         for split in ("train", "validation")
         for scored in [load_scored_modules(corpus, baseline, split, languages)]
     )
-    return train, sample(validation, validation_modules, seed, algorithm, "validation")
+    projects = [one.module.project for one in validation]
+    return train, sample(validation, validation_modules, seed, algorithm, "validation", turns=projects)
+
+
+def validation_weights(modules: Sequence[ScoredModule], objective: str) -> np.ndarray:
+    """What rewards of modules count for, float64 [num_modules] with a mean of 1: a project as much as any other.
+
+    Within a project a module counts by its score, so the mean of weighted rewards is what a project saves, in the mean
+    over projects. One that carries seven copies of a library would else outvote the others. Rewards that are logarithms
+    (`relative_reward`) add up to no saving of a project: there its modules are alike.
+    """
+    _, project = np.unique([one.module.project for one in modules], return_inverse=True)
+    sizes = np.array([1.0 if get_measure(objective).offset else one.score(objective) for one in modules])
+    totals = np.bincount(project, sizes)
+    return sizes / totals[project] * (len(modules) / len(totals))
 
 
 def trace_of_languages(

@@ -255,7 +255,7 @@ class TrainContext(ABC, Generic[Instance]):
         return rewards if asked is None else np.ma.masked_array(rewards, ~asked)
 
     def validate(self, weights: np.ndarray) -> np.ndarray:
-        """Rewards of policies on the validation instances.
+        """Rewards of policies on the validation instances; their mean chooses between policies.
 
         Args:
             weights: float32 [num_params] of one policy, or [num_policies, num_params].

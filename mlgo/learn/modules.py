@@ -220,6 +220,10 @@ class ModuleContext(TrainContext[ScoredModule]):
             self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine, asked
         )
 
+    def validate(self, weights: np.ndarray) -> np.ndarray:
+        """See `TrainContext.validate`; weighted as `training.validation_weights` says."""
+        return super().validate(weights) * training.validation_weights(self.validation, self.objective)
+
     def sampled(
         self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool = False
     ) -> list[SampledCompile | None]:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,7 +12,7 @@ from mlgo.corpus.store import Module
 from mlgo.errors import NothingCompiled, TrainingError
 from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import Quarantine
-from mlgo.evaluate.training import exploring_jobs, trace_of_languages, training_modules
+from mlgo.evaluate.training import exploring_jobs, trace_of_languages, training_modules, validation_weights
 from mlgo.evaluate.worker import CompileOutcome
 from mlgo.host.session import CompileResult
 from mlgo.policy.policy import ExploringAdvisor
@@ -92,6 +93,24 @@ def test_modules_to_train_and_validate_on(corpus, tmp_path):
         assert tuple([one.module.key for one in part] for part in found) == expected
     with pytest.raises(TrainingError, match=r"no c/c\+\+ train module asks between 1 and 2 questions; raise marginal"):
         training_modules(corpus, tmp_path, "marginal", 2, 2000, 0, ["c", "c++"])
+
+
+def judged(project: str, size: int) -> ScoredModule:
+    return ScoredModule(Module(project, f"{size}.c", "c", "validation", ""), scores(size, size, spills=size), 9)
+
+
+def test_a_project_counts_as_much_as_any_other_and_its_modules_by_size():
+    modules = [judged("lua", 100), judged("lua", 300), judged("zip", 50), judged("lua", 600)]
+    weights = validation_weights(modules, "text_bytes")
+    assert weights.tolist() == pytest.approx([0.2, 0.6, 2.0, 1.2])  # 4 modules, 2 projects; 10, 30, 100 and 60 %
+    # lua grows from 1,000 to 1,040 bytes, zip shrinks from 50 to 49.
+    rewards = 1.0 - np.array([110, 330, 49, 600]) / [100, 300, 50, 600]
+    assert np.mean(weights * rewards) == pytest.approx((-0.04 + 0.02) / 2)
+
+
+def test_logarithms_of_a_project_count_alike():
+    modules = [judged("lua", 100), judged("lua", 300), judged("zip", 50)]
+    assert validation_weights(modules, "spill_cost").tolist() == [0.75, 0.75, 1.5]
 
 
 POLICY, *VARIANTS = (linear_policy("inline-size", ["a"], [i, 0]) for i in range(3))
