@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--start", type=Path, help="folder of the policy to go on from, for learners that do")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=(), help="learn from these alone")
     parser.add_argument("--min-questions", type=positive, default=1, help="leave out modules that ask fewer")
+    parser.add_argument("--by-project", action="store_true", help="projects take turns when modules are drawn")
     parser.add_argument("--limits", type=Path, help="batch of trials whose limits end this one early")
     parser.add_argument("--output", type=Path, required=True, help="folder of the policy, <learner>-s<seed>")
     args = parser.parse_args()
@@ -44,6 +45,7 @@ def main() -> None:
             start=args.start,
             languages=args.languages,
             min_questions=args.min_questions,
+            by_project=args.by_project,
             limits=read_limits(args.limits, args.seed) if args.limits else {},
             started=started,
         )

@@ -45,6 +45,7 @@ class TrainOrder:
     start: Path | None = None
     languages: Sequence[str] = ()  # learn from modules in these alone
     min_questions: int = 1  # and, where it compiles, from those that ask so many under the heuristic
+    by_project: bool = False  # whether projects take turns when modules are drawn
     # Rewards that it must reach by some steps, or it ends early: of a trial in a study.
     limits: Mapping[int, float] = field(default_factory=dict)
     # `time.monotonic()` from which on the training's time counts.

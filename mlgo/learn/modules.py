@@ -161,6 +161,8 @@ class ModuleContext(TrainContext[ScoredModule]):
             learner["languages"] = list(self.order.languages)
         if self.compiles and self.order.min_questions > 1:
             learner["min_questions"] = self.order.min_questions
+        if self.compiles and self.order.by_project:
+            learner["draw"] = "projects"
         if self.order.start is not None:
             hashes = {"start_sha256": file_sha256(self.order.start / "weights.npy"), **hashes}
         if not self.compiles:
@@ -192,11 +194,11 @@ class ModuleContext(TrainContext[ScoredModule]):
         """Training modules that still compile."""
         return [one for one in self.train if one.module.key not in self.quarantine]
 
-    def draw(self, most: int, number: int, by_project: bool = False) -> list[ScoredModule]:
+    def draw(self, most: int, number: int) -> list[ScoredModule]:
         """See `TrainContext.draw`; projects take turns, or all modules are alike."""
         if self._drawn is None or self._drawn[0] != (most, number):  # the same to a step, whatever fails meanwhile
             modules = self.compiling
-            projects = [one.module.project for one in modules] if by_project else None
+            projects = [one.module.project for one in modules] if self.order.by_project else None
             names = self.order.learner.name, "modules", number
             self._drawn = (most, number), sample(modules, most, self.seed, *names, turns=projects)
         return self._drawn[1]

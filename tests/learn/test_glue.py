@@ -1,5 +1,8 @@
 """What the driver and the contexts must see to for every learner; modules are toys, rewards are planned."""
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +37,22 @@ def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
         weights = context.start.weights
         assert context.validate(weights).tolist() == [-0.5, -1.0, -0.5]
         assert context.validate(np.stack([weights] * 3)).tolist() == [[-0.125, -1.0, -0.125]] * 3
+
+
+def test_projects_take_turns_in_what_a_step_compiles(tmp_path):
+    context = es_context(tmp_path)
+    one = context.train[0]
+    context.train = [
+        replace(one, module=replace(one.module, project=project, name=f"m{i}.c"))
+        for project, num in (("large", 40), ("middle", 3), ("small", 1))
+        for i in range(num)
+    ]
+    context.order = replace(context.order, by_project=True)
+    with context.training(1, "step"):
+        drawn = Counter(one.module.project for one in context.draw(8, 0))
+        assert drawn == {"large": 4, "middle": 3, "small": 1}
+        assert len({tuple(one.module.name for one in context.draw(8, number)) for number in range(9)}) > 1
+    assert context.origin["draw"] == "projects"
 
 
 def test_a_learner_that_trains_outside_the_block_of_a_training(tmp_path):

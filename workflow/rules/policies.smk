@@ -31,6 +31,8 @@ def modules_of(values):
     if kind_of(values) != "modules":
         return ""
     options = [f"--min-questions {least}"] if least > 1 else []
+    if values["train"]["draw"] == "projects":
+        options.append("--by-project")
     if set(languages) != set(LANGUAGES):
         options.append(f"--languages {' '.join(languages)}")
     return " ".join(options)

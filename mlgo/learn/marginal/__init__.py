@@ -92,7 +92,7 @@ def _of_modules(context: ModuleContext) -> Trained:
             jobs = exploring_jobs(
                 joint(members),
                 [Policy(task, scaling, shape, member) for member in members],
-                context.draw(config.modules, round_, by_project=config.draw == "projects"),
+                context.draw(config.modules, round_),
                 context.bitcode,
                 (config.compiles, config.max_compiles),
                 config.questions,

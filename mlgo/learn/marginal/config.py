@@ -1,6 +1,6 @@
 """Section ``marginal`` of the configuration."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
@@ -19,9 +19,6 @@ class MarginalConfig(Section):
     """How often it explores and fits."""
     modules: Positive
     """Training modules explored in a round, at most."""
-    draw: Literal["modules", "projects"]
-    """``modules``: each module is as likely to be explored in a round as any other. ``projects``: projects take turns,
-    so one of few modules, such as programs merged to one each, has as many explored as one of many."""
     compiles: Positive
     """Compiles of each of them in a round, at least; the first under the policy itself."""
     max_compiles: Positive
