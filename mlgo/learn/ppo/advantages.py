@@ -103,6 +103,9 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
 def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
     """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares of the module.
 
+    Then divided by the module's questions, and multiplied by how many a module has in the mean: a module with thousands
+    of questions would else outweigh dozens of others, which lose what they had gained.
+
     float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
     """
     of_each: dict[str, list[int]] = {}
@@ -119,10 +122,12 @@ def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.
             -(grown[row, functions.callers[row]] + saved[row, functions.callees[row]]) for row in range(len(numbers))
         ]
         joined = np.concatenate(smaller)
-        parts = np.split(clipped(joined, joined != 0.0, limit), np.cumsum([len(part) for part in smaller])[:-1])
+        advantages = clipped(joined, joined != 0.0, limit) / max(1, len(joined))
+        parts = np.split(advantages, np.cumsum([len(part) for part in smaller])[:-1])
         for number, part in zip(numbers, parts, strict=True):
             found[number] = part
-    return np.concatenate([np.zeros(0), *found])
+    every = np.concatenate([np.zeros(0), *found])
+    return every * (len(every) / max(1, len(of_each)))
 
 
 def _over_others(values: np.ndarray, holds: np.ndarray) -> np.ndarray:
