@@ -206,8 +206,8 @@ class TrainConfig(Section):
     """Modules with fewer questions under the heuristic are left out where learners compile, of training and of
     validation: there, most policies give the same answers. For tasks of LLVM."""
     draw: Literal["modules", "projects"]
-    """What a step of a learner compiles. ``modules``: each is as likely to be drawn as any other. ``projects``: they take
-    turns, so one of few modules, such as programs merged to one each, is drawn as often as one of many."""
+    """What a step of a learner compiles. ``modules``: each is as likely to be drawn as any other. ``projects``: they
+    take turns, so one of few modules, such as programs merged to one each, is drawn as often as one of many."""
 
 
 class ReplayConfig(Section):
