@@ -124,6 +124,11 @@ class TrainContext(ABC, Generic[Instance]):
     def validation(self) -> Sequence[Instance]:
         """Instances that choose between policies."""
 
+    @property
+    def validation_weights(self) -> np.ndarray:
+        """What the validation instances count for, float64 [num_validation] with a mean of 1."""
+        return np.ones(len(self.validation))
+
     @abstractmethod
     def fresh(self, hidden: Sequence[int]) -> Any:
         """A policy with fresh weights and so many units in each hidden layer."""
@@ -256,18 +261,20 @@ class TrainContext(ABC, Generic[Instance]):
         return rewards if asked is None else np.ma.masked_array(rewards, ~asked)
 
     def validate(self, weights: np.ndarray) -> np.ndarray:
-        """Rewards of policies on the validation instances; their mean chooses between policies.
+        """Weighted rewards of policies on the validation instances; their mean chooses between policies.
 
         Args:
             weights: float32 [num_params] of one policy, or [num_policies, num_params].
 
         Returns:
-            float64 [num_validation] or [num_policies, num_validation], `measures.FAILED_REWARD` where a compile failed:
-            who breaks code must not look better.
+            float64 [num_validation] or [num_policies, num_validation], `measures.FAILED_REWARD` at least once where a
+            compile failed: who breaks code must not look better.
         """
         with self.saver.writing_allowed():
             rewards = self._rewards(np.atleast_2d(weights), self.validation, self._counts_validations)
-        return np.nan_to_num(rewards if weights.ndim > 1 else rewards[0], nan=FAILED_REWARD)
+        counts = self.validation_weights
+        judged = np.where(np.isnan(rewards), FAILED_REWARD * np.maximum(counts, 1.0), counts * rewards)
+        return judged if weights.ndim > 1 else judged[0]
 
     def after(self, state: State) -> None:
         """Save a state, and log the last record of its history, the compiles so far and what was watched.

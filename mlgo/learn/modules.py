@@ -87,6 +87,10 @@ class ModuleContext(TrainContext[ScoredModule]):
         return self._modules[1]
 
     @cached_property
+    def validation_weights(self) -> np.ndarray:
+        return training.validation_weights(self.validation, self.objective)
+
+    @cached_property
     def _traced(self) -> tuple[pa.Table, Normalisation]:
         """What the traced reference was asked and answered, and from raw features to inputs."""
         trace, vocabulary = self._whole_trace, read_table(self.baseline / "vocabulary.parquet", VOCABULARY)
@@ -221,10 +225,6 @@ class ModuleContext(TrainContext[ScoredModule]):
         return training.candidate_rewards(
             self.host, self.policy, candidates, instances, self.bitcode, self.objective, quarantine, asked
         )
-
-    def validate(self, weights: np.ndarray) -> np.ndarray:
-        """See `TrainContext.validate`; weighted as `training.validation_weights` says."""
-        return super().validate(weights) * training.validation_weights(self.validation, self.objective)
 
     def sampled(
         self, weights: np.ndarray, instances: Sequence[ScoredModule], episodes: int, number: int, credited: bool = False

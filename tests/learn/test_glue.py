@@ -22,7 +22,7 @@ from mlgo.learn.progress import TrainingProgress
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy
 from tests.conftest import REPOSITORY
-from tests.learn.toys import PLANNED, Toy, ToyModules, es_context, module_order, train_on_modules, write_home
+from tests.learn.toys import PLANNED, SIZE, Toy, ToyModules, es_context, module_order, train_on_modules, write_home
 
 
 def order(folder, learner: str, task: str) -> TrainOrder:
@@ -37,6 +37,20 @@ def test_a_failed_compile_of_a_validation_never_counts_as_nothing(tmp_path):
         weights = context.start.weights
         assert context.validate(weights).tolist() == [-0.5, -1.0, -0.5]
         assert context.validate(np.stack([weights] * 3)).tolist() == [[-0.125, -1.0, -0.125]] * 3
+
+
+def test_a_failed_compile_of_a_small_module_outweighs_what_the_module_counts(tmp_path):
+    context = es_context(tmp_path)
+    small, large, other = context.validation
+    context.validation = [
+        small,
+        replace(large, scores=large.scores | {"text_bytes": 9 * SIZE}),
+        replace(other, module=replace(other.module, project="checked/other")),
+    ]
+    assert context.validation_weights.tolist() == pytest.approx([0.15, 1.35, 1.5])  # 3 modules, 2 projects; 10, 90 %
+    context.host.failing = {one.module.key for one in context.validation}
+    with context.training(1, "step"):
+        assert context.validate(context.start.weights).tolist() == pytest.approx([-1.0, -1.35, -1.5])
 
 
 def test_projects_take_turns_in_what_a_step_compiles(tmp_path):
