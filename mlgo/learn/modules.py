@@ -88,6 +88,7 @@ class ModuleContext(TrainContext[ScoredModule]):
 
     @cached_property
     def validation_weights(self) -> np.ndarray:
+        """See `TrainContext.validation_weights`: projects are alike."""
         return training.validation_weights(self.validation, self.objective)
 
     @cached_property
