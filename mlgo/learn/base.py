@@ -65,7 +65,7 @@ class State:
 
         Args:
             candidate: as `best`.
-            rewards: of the candidate on the validation instances, float64 [num], a compile each.
+            rewards: of the candidate on the validation instances, float64 [num], weighted; a compile each.
         """
         *before, last = self.history
         reward = float(rewards.mean())

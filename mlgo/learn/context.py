@@ -272,9 +272,9 @@ class TrainContext(ABC, Generic[Instance]):
         """
         with self.saver.writing_allowed():
             rewards = self._rewards(np.atleast_2d(weights), self.validation, self._counts_validations)
-        counts = self.validation_weights
-        judged = np.where(np.isnan(rewards), FAILED_REWARD * np.maximum(counts, 1.0), counts * rewards)
-        return judged if weights.ndim > 1 else judged[0]
+        share = self.validation_weights
+        weighted = np.where(np.isnan(rewards), FAILED_REWARD * np.maximum(share, 1.0), share * rewards)
+        return weighted if weights.ndim > 1 else weighted[0]
 
     def after(self, state: State) -> None:
         """Save a state, and log the last record of its history, the compiles so far and what was watched.

@@ -103,8 +103,8 @@ def clipped(advantages: np.ndarray, differs: np.ndarray, limit: float) -> np.nda
 def advantages_of_functions(episodes: Sequence[Trajectory], limit: float) -> np.ndarray:
     """Bytes that a decision's two functions are smaller than in the other episodes, in root mean squares of the module.
 
-    Then divided by the module's questions, and multiplied by how many a module has in the mean: a module with thousands
-    of questions would else outweigh dozens of others, which lose what they had gained.
+    Then divided by the module's number of questions, and multiplied by the mean number: so each module weighs as much,
+    and one with thousands of questions does not outweigh dozens of small ones.
 
     float64 [num_questions] of all episodes, one after another; 0 where the two came out alike in all.
     """
