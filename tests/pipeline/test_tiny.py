@@ -179,6 +179,10 @@ def test_dvc_gives_the_same_bytes(finished, tmp_path):
     assert "up to date" in again.stdout
 
 
+def test_the_lock_of_a_killed_run_is_removed_as_its_message_says(finished):
+    finished.succeed("snakemake", "--unlock")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_disturbed_run_ends_as_an_undisturbed_one(finished, tmp_path, number):
@@ -191,6 +195,6 @@ def test_a_disturbed_run_ends_as_an_undisturbed_one(finished, tmp_path, number):
         child.send_signal(number)
     child.communicate(timeout=60)
     wait_for(lambda: checkout.processes() == [], 20)
-    checkout.run(*checkout.snakemake("--unlock"))
+    checkout.succeed("snakemake", "--unlock")
     checkout.succeed(*checkout.snakemake())
     assert checkout.hashes() == finished.hashes()

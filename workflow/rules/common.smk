@@ -174,11 +174,12 @@ def sha256_of(path):
 # compile, the job itself only hands out work.
 MANY_CORES = 1 if config["workers"]["kind"] in ("ray", "nested") else 32
 
+# `--unlock` and `--list-rules` are called without `--cores`, and `workflow.cores` would refuse that.
+CORES = 64 if workflow.remote_exec else workflow.resource_settings.cores or 64
+
 # Threads of a job for one project, at most: on few cores, projects side by side leave no core idle while the last large
 # module of one of them compiles. A job of a cluster has cores of its own.
-PROJECT_CORES = min(
-    8, max(1, (64 if workflow.remote_exec else workflow.cores or 64) // 8)
-)
+PROJECT_CORES = min(8, max(1, CORES // 8))
 
 
 def memory(program, per_thread=0):
