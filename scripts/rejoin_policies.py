@@ -1,10 +1,12 @@
-"""Join members of policies of learner marginal anew: with another caution, or those of several seeds. Trains nothing.
+"""Join several networks, or the members of policies of learner marginal, with another caution. Trains nothing.
 
 Less caution departs from the heuristic more often. More members need more time for each decision.
 
 Example:
     python scripts/rejoin_policies.py data/policies/marginal-s0 --caution 0 --output data/policies/bold-s0
     python scripts/rejoin_policies.py data/policies/marginal-s* --caution 0.75 --output data/policies/joined-s0
+    python scripts/rejoin_policies.py data/policies/ppo-s* --cautious data/policies/marginal-s0 --caution 0.5 --output \
+        data/policies/cautious-s0
 """
 
 import argparse
@@ -22,6 +24,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("policies", type=Path, nargs="+", metavar="DIR", help="folder of a policy")
     parser.add_argument("--caution", type=float, required=True, help="as marginal.caution; 0 for none")
+    parser.add_argument(
+        "--cautious",
+        type=Path,
+        metavar="DIR",
+        help="policy of marginal whose clone of the heuristic caution pulls to (default: the first)",
+    )
     parser.add_argument("--output", type=Path, required=True, help="folder of the joint policy, <name>-s<seed>")
     args = parser.parse_args()
     if not 0.0 <= args.caution < float("inf"):
@@ -29,7 +37,8 @@ def main() -> None:
     if args.output in args.policies:
         raise ConfigError(f"--output {args.output} is one of the policies; give another folder")
     name = PolicyName.of(args.output.name)
-    joint = rejoin({str(folder): load_policy(folder) for folder in args.policies}, args.caution)
+    cautious = (str(args.cautious), load_policy(args.cautious)) if args.cautious else None
+    joint = rejoin({str(folder): load_policy(folder) for folder in args.policies}, args.caution, cautious)
     origin = {
         **joint.origin,
         "algorithm": name.learner,

@@ -27,6 +27,7 @@ from mlgo.policy.network import Architecture, flatten, logits
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
 from tests.conftest import REPOSITORY, WITHIN_S
+from tests.fakes.policies import linear_policy
 
 SHAPE = Architecture((2, 5, 1))
 HEURISTIC = (np.array([[0.0], [100.0]], np.float32), np.zeros(1, np.float32))  # inlines where x1 is positive
@@ -150,8 +151,25 @@ def test_means_are_joined_again():
     means = {str(len(part)): trained(part, caution=0.0) for part in parts}
     again, at_once = rejoin(means, 0.0), rejoin({"all": trained(np.concatenate(parts))}, 0.0)
     assert again.weights[:-1] == pytest.approx(at_once.weights[:-1], abs=1e-5)
-    with pytest.raises(PolicyError, match="1 was joined without caution, so it holds no clone of the heuristic"):
+    with pytest.raises(PolicyError, match="1 holds no clone of the heuristic for these members"):
         rejoin(means, 0.75)
+
+
+def network(weights):
+    """A policy as PPO leaves it."""
+    return replace(trained([weights]), architecture=SHAPE, weights=weights, origin={"algorithm": "ppo"})
+
+
+def test_networks_of_other_learners_are_gated_by_the_clone_that_a_policy_of_marginal_holds():
+    parts = members(4, 3)
+    joint = rejoin(
+        {str(number): network(part) for number, part in enumerate(parts)}, 2.0, ("m", trained(members(1, 3)))
+    )
+    expected = gated_ensemble(list(parts), SHAPE, HEURISTIC, 2.0)
+    assert joint.weights == pytest.approx(expected, abs=1e-5)
+    assert joint.origin == {"algorithm": "ppo", "marginal": {"hidden": [5], "caution": 2.0, "members": 3}}
+    with pytest.raises(PolicyError, match="0 holds no clone of the heuristic for these members"):
+        rejoin({"0": network(parts[0])}, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +177,16 @@ def test_means_are_joined_again():
     [
         (trained(members(2, 2), scale=2.0), "b and a differ in task, features, their scales, or hidden layers"),
         (replace(trained(members(2, 2)), task="inline-speed"), "b and a differ"),
-        (replace(trained(members(2, 2)), origin={}), "b has no members to join; take a policy that marginal"),
-        (replace(trained(members(2, 2)), origin={"marginal": {"margins": [0.5]}}), "b has no members to join"),
-        (trained(members(2, 2), hidden=6), "b has no members"),
+        (
+            replace(trained(members(2, 2)), origin={}),
+            "b and a differ in task, features, their scales, or hidden layers",
+        ),
+        (linear_policy("inline-size", ["callee_users", "caller_users"], [0.0] * 3), "b is neither a network"),
+        (
+            replace(trained(members(2, 2)), origin={"marginal": {"margins": [0.5]}}),
+            "b is neither a network with hidden",
+        ),
+        (trained(members(2, 2), hidden=6), "b is neither a network"),
     ],
 )
 def test_what_cannot_be_joined(other, message):
@@ -185,7 +210,7 @@ def test_the_same_caution_gives_the_same_policy(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tree8-s0", "--caution", 0, "--output", "x-s0"), "tree8-s0 has no members to join"),
+        (("tree8-s0", "--caution", 0, "--output", "x-s0"), "tree8-s0 is neither a network with hidden layers nor what"),
         (("marginal-s0", "--caution", -1, "--output", "x-s0"), "--caution -1.0: give a number from 0 on"),
         (("marginal-s0", "--caution", "nan", "--output", "x-s0"), "--caution nan: give a number from 0 on"),
         (("marginal-s0", "--caution", 0, "--output", "x"), "must be called <learner>-s<seed>"),

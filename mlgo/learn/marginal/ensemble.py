@@ -187,27 +187,25 @@ def join(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer | 
 
 def members_of(joint: np.ndarray, shape: Architecture, num_members: int, caution: float) -> np.ndarray:
     """The members that `join` was given, float32 [num_members, num_params]; see `mean_members`, `gated_members`."""
+    if num_members == 1 and caution == 0.0:
+        return joint[None]
     return (mean_members if caution == 0.0 else gated_members)(joint, shape, num_members)
 
 
-def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
-    """Join all members of some policies. The first one's clone of the heuristic says where caution pulls to.
+def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, Policy] | None = None) -> Policy:
+    """Join all members of some policies. A clone of the heuristic says where caution pulls to.
 
     Args:
-        policies: by what to call them in messages; trained by ``marginal`` on modules.
+        policies: by what to call them in messages; of any learner. One that ``marginal`` has not trained is one member.
         caution: as of `gated_ensemble`; 0 takes the mean.
+        cautious: name and policy of ``marginal`` that holds the clone; the first of ``policies`` if None.
 
     Returns:
-        The joint policy, with the first one's provenance but for ``caution`` and ``members``.
+        The joint policy, with the first one's provenance but for the settings ``hidden``, ``caution`` and ``members``.
     """
     (name, first), *_ = policies.items()
-    shape, num_members, before = _shape_of(name, first)
-    if caution > 0.0 and before == 0.0:
-        raise PolicyError(f"{name} was joined without caution, so it holds no clone of the heuristic; give caution 0")
-    heuristic = None
-    if caution > 0.0:  # the steep clone that `gated_ensemble` was given, but for rounding
-        matrix, bias = gated_shape(shape, num_members).unflatten(first.weights)[0]
-        heuristic = matrix[:, -1:], bias[-1:] + np.float32(1.0)
+    shape, _, _ = _shape_of(name, first)
+    heuristic = _clone_in(*(cautious or (name, first)), shape) if caution > 0.0 else None
     members: list[np.ndarray] = []
     for other, policy in policies.items():
         its_shape, count, its_caution = _shape_of(other, policy)
@@ -218,7 +216,12 @@ def rejoin(policies: Mapping[str, Policy], caution: float) -> Policy:
                 "corpus and one configuration"
             )
         members += list(members_of(policy.weights, shape, count, its_caution))
-    settings = {**first.origin["marginal"], "caution": caution, "members": len(members)}
+    settings = {
+        **first.origin.get("marginal", {}),
+        "hidden": list(shape.widths[1:-1]),
+        "caution": caution,
+        "members": len(members),
+    }
     return replace(
         first,
         architecture=joint_shape(shape, len(members), caution),
@@ -235,12 +238,26 @@ def _scales(policy: Policy) -> np.ndarray:
     return np.stack([scaling.centre, scaling.scale, unit])
 
 
+def _clone_in(name: str, policy: Policy, shape: Architecture) -> Layer:
+    """The steep clone that `gated_ensemble` was given for members of this shape, but for rounding."""
+    its_shape, _, caution = _shape_of(name, policy)
+    if caution == 0.0 or its_shape != shape:
+        raise PolicyError(
+            f"{name} holds no clone of the heuristic for these members; give caution 0, or a policy that marginal has "
+            "trained with caution and the same hidden layers"
+        )
+    matrix, bias = policy.layers[0]
+    return matrix[:, -1:], bias[-1:] + np.float32(1.0)
+
+
 def _shape_of(name: str, policy: Policy) -> tuple[Architecture, int, float]:
     """Layer widths of a member, how many there are, and the caution they are joined with."""
-    settings = policy.origin.get("marginal")
+    settings, network = policy.origin.get("marginal"), policy.architecture
+    if settings is None and isinstance(network, Architecture) and network.groups == 1 and len(network.widths) > 2:
+        return network, 1, 0.0
     if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
         shape = Architecture((len(policy.features), *settings["hidden"], 1))
         count, caution = settings["members"], settings["caution"]
         if policy.architecture == joint_shape(shape, count, caution):
             return shape, count, caution
-    raise PolicyError(f"{name} has no members to join; take a policy that marginal has trained on modules")
+    raise PolicyError(f"{name} is neither a network with hidden layers nor what marginal has joined on modules")
