@@ -228,12 +228,18 @@ def _pair_table(pairs: Sequence[_Pair]) -> pages.Table:
 def _check_preset(policies: Path, entries: Sequence[ScoreboardEntry], presets: Sequence[Path], kind: Kind) -> None:
     """Make sure that the page's commands would train these policies."""
     config, asked = load_config(default_config(), *presets).model_dump(mode="json"), " and ".join(map(str, presets))
+    usual = load_config(default_config()).model_dump(mode="json")["train"]
     for one in entries:
+        learner = LEARNERS.get(one.learner)
+        order = ["languages", *(("min_questions", "draw") if "modules" in learner.compiles else ())]
         for policy in _trained(policies, one.policies):
             known = read_record(policy / "policy.json")["provenance"]
-            sections = [name for name in LEARNERS.get(one.learner).sections[kind] if name in known]
-            # Kept policies may know settings that are gone.
-            if not sections or not all(config[name].items() <= known[name].items() for name in sections):
+            sections = [name for name in learner.sections[kind] if name in known]
+            # Kept policies may know settings that are gone, and do not know usual ones of `train`.
+            alike = all(config[name].items() <= known[name].items() for name in sections)
+            if kind == "modules":
+                alike &= all(known.get(name, usual[name]) == config["train"][name] for name in order)
+            if not sections or not alike:
                 raise ConfigError(
                     f"{policy.name} was trained with other settings of {one.learner} than {asked} has; name "
                     "what it was trained with (--preset), or run: make scoreboard"

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mlgo.base.artifacts import HEADROOM, RESULTS, SHIPPED_SIZES, write_rows, write_table
-from mlgo.base.config import load_config
+from mlgo.base.config import load_config, merge
 from mlgo.base.files import read_record, write_record, write_text
 from mlgo.compare.units import unit_rows
 from mlgo.learn.cost import TrainingCost, recorded_cost
@@ -320,8 +320,10 @@ def scoreboard(tmp_path):
     """A finished run whose policies say that they were trained with the preset."""
     data = write_run(tmp_path / "data")
     config = load_config(REPOSITORY / "config/config.yaml", REPOSITORY / PRESET)
-    for policy, section in (("bc-s0", {"bc": config.bc}), ("es-s0", {"es": config.es}), ("es-s1", {"es": config.es})):
-        provenance = {name: one.model_dump() for name, one in section.items()}
+    languages = {"languages": list(config.train.languages)}
+    order = {**languages, "min_questions": config.train.min_questions, "draw": config.train.draw}
+    bc, es = {"bc": config.bc.model_dump(), **languages}, {"es": config.es.model_dump(), **order}
+    for policy, provenance in (("bc-s0", bc), ("es-s0", es), ("es-s1", es)):
         write_policy(data / "policies" / policy, provenance, "ab" if policy == "bc-s0" else "abcd")
     return data
 
@@ -385,14 +387,17 @@ def test_the_same_page_from_kept_results(report, scoreboard, tmp_path):
     assert whole.replace("| bc | 0 | 20,000 |", "| bc | 0 | - |") == kept != whole
 
 
-def test_no_page_with_commands_that_would_train_something_else(refuses, scoreboard, tmp_path):
-    path = scoreboard / "policies/es-s1/policy.json"
-    record = read_record(path)
-    record["provenance"]["es"]["generations"] = 13
-    write_record(path, record)
+@pytest.mark.parametrize(
+    "other", [{"es": {"generations": 13}}, {"languages": ["c"]}, {"min_questions": 7}, {"draw": "modules"}]
+)
+def test_no_page_with_commands_that_would_train_something_else(refuses, scoreboard, tmp_path, other):
+    for path in scoreboard.glob("policies/es-s*/policy.json"):
+        record = read_record(path)
+        record["provenance"] = merge(record["provenance"], other)
+        write_record(path, record)
     page = tmp_path / "scoreboard.md"
     error = refuses("report", "scoreboard", "--data", scoreboard, "--markdown", page)
-    assert "es-s1 was trained with other settings of es than config/presets/scoreboard.yaml has" in error
+    assert "es-s0 was trained with other settings of es than config/presets/scoreboard.yaml has" in error
     assert not page.exists()
 
 
