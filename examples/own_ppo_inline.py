@@ -4,7 +4,7 @@
 
 Prints the mean reward on modules that it did not train on: of random answers, and of the policy's own before and after
 training. The built-in heuristic is 0 by construction, 0.01 is one percent less text. The pipeline itself
-(`scripts/train_ppo.py`) compiles without an environment, in many processes.
+(`scripts/train.py ppo`) compiles without an environment, in many processes.
 """
 
 import argparse
@@ -46,7 +46,8 @@ def main() -> None:
     linear = Architecture((*env.observation_space.shape, 1))
     undecided = np.zeros(linear.num_params, np.float32)  # any answer is as likely as the other
     num_questions = min(args.steps, 2048)
-    settings = {"iterations": -(-args.steps // num_questions)}
+    # An environment does not say what became of each function, which the default baseline needs.
+    settings = {"iterations": -(-args.steps // num_questions), "baseline": "siblings"}
     config = load_config(ROOT / "config" / "config.yaml").ppo.model_copy(update=settings)
 
     def episode(module: str, weights: np.ndarray, luck: np.random.Generator | None = None) -> Trajectory:

@@ -91,7 +91,7 @@ def _best_in_tree(
     if trees is None or (walk := best_walk(trees, objective)) is None:
         return None
     assert isinstance(walk.leaf, ModuleLeaf)
-    keys = observation_keys(trees.header, trees.by_context[0].observations[walk.nodes], MODULE_WIDE)
+    keys = observation_keys(trees.header, trees.by_context[0].observations_at(walk.nodes), MODULE_WIDE)
     return walk.leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
 
 

@@ -210,7 +210,7 @@ def ask_trees(store: ReplayStore, module_sha256: str) -> Ask:
             header, tree = trees.header, trees.by_context[0]  # the search is for modules that are decided as a whole
             walk = tree.walk(advisor.decide_for(header))
             if walk.leaf is not None:
-                return header, tree.observations[walk.nodes], walk.answers
+                return header, tree.observations_at(walk.nodes), walk.answers
         raise ArtifactError(f"the tree of module {module_sha256[:16]} was pruned during the search; run it again")
 
     return ask

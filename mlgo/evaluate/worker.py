@@ -199,7 +199,7 @@ class CompileWorker:
         recorded: tuple[bytes, ...] = ()
         if job.record or self._spec.sends_back:
             pairs = zip(trees.by_context, walks, strict=True)
-            recorded = tuple(tree.observations[walk.nodes].tobytes() for tree, walk in pairs)
+            recorded = tuple(tree.observations_at(walk.nodes).tobytes() for tree, walk in pairs)
         return _Remainder(replace(job, record=True, known=trees.path_of(walks)), recorded)
 
     def _store(self, job: CompileJob, result: CompileResult) -> bool:
@@ -276,7 +276,7 @@ def _without_illegal_end(header: Header, tree: ResponseTree, walk: Walk, guard: 
         return walk
     assert header.advice is not None
     advice = walk.answers[-1].astype(header.advice.dtype).tobytes()
-    if guard.answer(tree.observations[walk.nodes[-1]].tobytes(), advice) == advice:
+    if guard.answer(tree.observations_at(walk.nodes[-1:]).tobytes(), advice) == advice:
         return walk
     return Walk(walk.nodes[:-1], walk.answers[:-1], None)
 

@@ -94,7 +94,7 @@ class ModuleTrees:
         """What a compile will ask that goes the same ways, one in each tree."""
         contexts = []
         for context, tree, walk in zip(self.contexts, self.by_context, walks, strict=True):
-            checks = tuple(map(zlib.crc32, tree.observations[walk.nodes]))
+            checks = tuple(map(zlib.crc32, tree.observations_at(walk.nodes)))
             answers = walk.answers.astype(self._answer_dtype).tobytes()
             contexts.append(KnownContext(context, checks, answers, is_whole=walk.leaf is not None))
         return AnswerPrefix(tuple(contexts))
@@ -116,7 +116,7 @@ class ModuleTrees:
                 header=self.header,
                 contexts=((WHOLE_MODULE[0], num_questions),),
                 answers=walk.answers.astype(self._answer_dtype).tobytes(),
-                observations=tree.observations[walk.nodes].tobytes() if record else b"",
+                observations=tree.observations_at(walk.nodes).tobytes() if record else b"",
             )
         functions = [leaf for leaf in leaves if isinstance(leaf, FunctionLeaf)]
         if len(functions) < len(leaves):
@@ -131,7 +131,7 @@ class ModuleTrees:
         for place, (context, tree) in enumerate(zip(self.contexts, self.by_context, strict=True)):
             for walk in tree.compiles():
                 assert walk.leaf is not None
-                yield place, Visit(context, tree.observations[walk.nodes], walk.answers, walk.leaf, 0)
+                yield place, Visit(context, tree.observations_at(walk.nodes), walk.answers, walk.leaf, 0)
 
     def take_in(self, visits: Iterable[tuple[int, Visit]], *, grow: bool = True) -> list[Growth]:
         """Compare visits, each with the number of its tree, with the trees; returns what is new, in order.

@@ -5,12 +5,17 @@ answers so far. So all compiles of a module form a tree: observations at its nod
 its leaves. Where each function is decided by itself, its questions and costs are a function of the answers given in it,
 and all compiles form a tree for each function.
 
-Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, so
-most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
+Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, a
+run, so most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
+Observations may stay packed until a walk comes by: a walk sees few runs, and unpacked
+they take thirty times the memory.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +32,8 @@ in vain after the first answer that differs."""
 _ROOT = -1
 _BEGINNING = (_ROOT, 0)
 _NONE = np.zeros(0, np.int64)
+_MOST_UNPACKED = 16
+"""Runs whose observations stay unpacked in a process, the last ones that walks have seen."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +71,30 @@ class Walk:
     leaf: AnyLeaf | None  # what the compile would give; None when the tree ends before the compile does
 
 
+@dataclass(frozen=True, eq=False)
+class PackedObservations:
+    """Observations uint8 [num_new, payload_bytes] that are unpacked when they are asked for."""
+
+    packed: bytes
+    unpack: Callable[[bytes], np.ndarray]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take as long as nobody asks."""
+        return len(self.packed)
+
+    def rows(self) -> np.ndarray:
+        """uint8 [num_new, payload_bytes]."""
+        return self.unpack(self.packed)
+
+
 @dataclass(frozen=True)
 class Branch:
     """What one compile adds to a tree."""
 
     node: int  # node from which it leaves the known part; -1 for the root
     answer: int  # answer given there; 0 at the root
-    observations: np.ndarray  # uint8 [num_new, payload_bytes]
+    observations: np.ndarray | PackedObservations  # uint8 [num_new, payload_bytes]
     answers: np.ndarray  # int64 [num_new]
     leaf: AnyLeaf
 
@@ -88,20 +112,37 @@ class ResponseTree:
         self.num_nodes = 0
         self.leaves: dict[tuple[int, int], AnyLeaf] = {}
         self._block = min(_BLOCK, max(1, _BLOCK_BYTES // payload_bytes))
-        self._observations = np.zeros((0, payload_bytes), np.uint8)
         self.answers = np.zeros(0, np.int64)
-        self._ends = np.zeros(0, np.int64)  # where the run of each node ends
+        self._starts: list[int] = []  # first nodes of the runs, ascending
+        self._observations: list[np.ndarray | PackedObservations] = []  # of each run
+        self._observation_bytes = 0
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
 
-    @property
-    def observations(self) -> np.ndarray:
-        """uint8 [num_nodes, payload_bytes]."""
-        return self._observations[: self.num_nodes]
+    def observations_at(self, nodes: np.ndarray) -> np.ndarray:
+        """Observations of a path, uint8 [num, payload_bytes]; nodes int64 [num], ascending, as on every way down."""
+        if not len(nodes):
+            return np.zeros((0, self.payload_bytes), np.uint8)
+        runs = np.searchsorted(self._starts, nodes, side="right") - 1
+        cuts = [0, *(np.flatnonzero(np.diff(runs)) + 1), len(nodes)]
+        return np.concatenate(
+            [self._run(int(runs[begin]))[nodes[begin:end] - self._starts[runs[begin]]] for begin, end in pairwise(cuts)]
+        )
+
+    def _run(self, number: int) -> np.ndarray:
+        """Observations of a run."""
+        found = self._observations[number]
+        return _unpacked(found) if isinstance(found, PackedObservations) else found
+
+    def _run_of(self, node: int) -> tuple[int, int, int]:
+        """Number, first node and end of the run in which a node stands."""
+        number = bisect_right(self._starts, node) - 1
+        end = self._starts[number + 1] if number + 1 < len(self._starts) else self.num_nodes
+        return number, self._starts[number], end
 
     @property
     def num_bytes(self) -> int:
         """Memory that the nodes take."""
-        return self._observations.nbytes + self.answers.nbytes + self._ends.nbytes
+        return self._observation_bytes + self.answers.nbytes
 
     def walk(self, decide: Decide) -> Walk:
         """Follow a policy from the root as far as the tree is known."""
@@ -116,7 +157,7 @@ class ResponseTree:
 
     def following(self, node: int, answer: int) -> int | AnyLeaf | None:
         """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
-        if node != _ROOT and self.answers[node] == answer and node + 1 < self._ends[node]:
+        if node != _ROOT and self.answers[node] == answer and node + 1 < self._run_of(node)[2]:
             return node + 1
         return self._branches.get((node, answer), self.leaves.get((node, answer)))
 
@@ -141,7 +182,7 @@ class ResponseTree:
         num_known = len(known.nodes)
         if num_known < num_checked:
             return None
-        agree = (self._observations[known.nodes[num_checked:]] == observations[: num_known - num_checked]).all(axis=1)
+        agree = (self.observations_at(known.nodes[num_checked:]) == observations[: num_known - num_checked]).all(axis=1)
         if not agree.all():
             position = num_checked + int(np.argmin(agree))
             raise ReplayMismatch(f"question {position} is not the one at node {known.nodes[position]}")
@@ -165,34 +206,39 @@ class ResponseTree:
             return
         self.leaves[end - 1, int(branch.answers[-1])] = branch.leaf
         self._reserve(end)
-        self._observations[first:end] = branch.observations
         self.answers[first:end] = branch.answers
-        self._ends[first:end] = end
+        self._starts.append(first)
+        self._observations.append(branch.observations)
+        self._observation_bytes += branch.observations.nbytes
         self._branches[edge] = first
         self.num_nodes = end
 
     def compiles(self) -> Iterator[Walk]:
         """All known compiles: their nodes from the root, their answers, their result."""
         origins = {first: edge for edge, first in self._branches.items()}
-        starts = np.fromiter(origins, np.int64)
         for (node, answer), leaf in self.leaves.items():
             nodes, answers = [_NONE], [_NONE]
             while node != _ROOT:
-                first = int(starts[np.searchsorted(starts, node, side="right") - 1])
+                first = self._run_of(node)[1]
                 nodes.append(np.arange(first, node + 1))
                 answers.append(np.append(self.answers[first:node], answer))
                 node, answer = origins[first]
             yield Walk(np.concatenate(nodes[::-1]), np.concatenate(answers[::-1]), leaf)
 
-    def run_from(self, node: int) -> slice:
-        """A node and those that follow it, as many as are decided at once."""
-        return slice(node, min(node + self._block, int(self._ends[node])))
+    def run_from(self, node: int) -> tuple[np.ndarray, np.ndarray]:
+        """Observations and answers of a node and those that follow it, as many as are decided at once.
+
+        uint8 [num, payload_bytes] and int64 [num].
+        """
+        number, first, end = self._run_of(node)
+        end = min(node + self._block, end)
+        return self._run(number)[node - first : end - first], self.answers[node:end]
 
     def _reserve(self, num_nodes: int) -> None:
         if num_nodes > len(self.answers):
-            capacity = max(num_nodes, 2 * len(self.answers))
-            self._observations = _grown(self._observations, capacity)
-            self.answers, self._ends = _grown(self.answers, capacity), _grown(self._ends, capacity)
+            larger = np.zeros(max(num_nodes, 2 * len(self.answers)), np.int64)
+            larger[: len(self.answers)] = self.answers
+            self.answers = larger
 
 
 class Descent:
@@ -209,8 +255,9 @@ class Descent:
 
     def _reach(self, place: int | AnyLeaf | None) -> None:
         self._place = place
-        nodes = self._tree.run_from(place) if isinstance(place, int) else slice(0)
-        self.questions, self._usual = self._tree.observations[nodes], self._tree.answers[nodes]
+        self.questions, self._usual = self._tree.observations_at(_NONE), _NONE
+        if isinstance(place, int):
+            self.questions, self._usual = self._tree.run_from(place)
 
     def go_on(self, answers: np.ndarray) -> None:
         """Answer the questions, int64 [num], up to the first answer that leads elsewhere; without any this is the end.
@@ -233,7 +280,6 @@ class Descent:
         return Walk(np.concatenate(self._nodes), np.concatenate(self._answers), leaf)
 
 
-def _grown(array: np.ndarray, length: int) -> np.ndarray:
-    larger = np.zeros((length, *array.shape[1:]), array.dtype)  # no memory before it is used, and faster than np.pad
-    larger[: len(array)] = array
-    return larger
+@lru_cache(_MOST_UNPACKED)
+def _unpacked(observations: PackedObservations) -> np.ndarray:
+    return observations.rows()

@@ -21,6 +21,7 @@ import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from mlgo.objects.measures import MEASURES, SIZES, SIZES_VERSION, Measure
 from mlgo.objects.remarks import SpillCosts
 from mlgo.pool.module_trees import WHOLE_MODULE, Growth, ModuleTrees, Visit, check_order, visits_of
 from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
-from mlgo.pool.response_tree import AnyLeaf, Branch, FunctionLeaf, ModuleLeaf
+from mlgo.pool.response_tree import AnyLeaf, Branch, FunctionLeaf, ModuleLeaf, PackedObservations
 
 RECORDS_VERSION = 3
 """Of this format. It is part of a tree's key, so trees of another version are left alone, and pruned in time."""
@@ -107,14 +108,27 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
     columns = take("u1", num_new * payload_bytes).reshape(payload_bytes, num_new)
     if offset != len(data) or len(leaves) != count:
         raise ValueError(f"{len(data)} bytes and {len(leaves)} leaves, where {offset} and {count} are announced")
-    observations = np.ascontiguousarray(np.cumsum(columns, axis=1, dtype=np.uint8).T)
     is_whole = tuple(contexts) == WHOLE_MODULE
-    growth = []
+    if is_whole and count == 1:  # as after each compile of a module: large, and few walks will come by
+        packed_so_far = PackedObservations(payload, partial(_last_columns, shape=columns.shape))
+        branch = Branch(int(nodes[0]), int(given[0]), packed_so_far, answers, _leaf(leaves[0]))
+        return [Growth(int(trees[0]), branch)]
+    observations, growth = _rows(columns), []
     for i, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
         leaf = _leaf(leaves[i]) if is_whole else _function_leaf(leaves[i], contexts[int(trees[i])])
         branch = Branch(int(nodes[i]), int(given[i]), observations[start:end], answers[start:end], leaf)
         growth.append(Growth(int(trees[i]), branch))
     return growth
+
+
+def _last_columns(payload: bytes, shape: tuple[int, int]) -> np.ndarray:
+    data = unpacked(payload)
+    return _rows(np.frombuffer(data, np.uint8, offset=len(data) - shape[0] * shape[1]).reshape(shape))
+
+
+def _rows(columns: np.ndarray) -> np.ndarray:
+    """Observations uint8 [num, payload_bytes] of their differences [payload_bytes, num]."""
+    return np.ascontiguousarray(np.cumsum(columns, axis=1, dtype=np.uint8).T)
 
 
 def _plain(leaf: AnyLeaf) -> Any:

@@ -33,7 +33,10 @@ def compiles_table(module_sha256: str, trees: ModuleTrees) -> pa.Table:
         "compile": pa.array(base + np.arange(len(known), dtype=np.uint64)),
     }
     rows = pa.array(np.repeat(np.arange(len(known)), lengths))
-    payloads = [trees.by_context[0].observations[:0], *(tree.observations[walk.nodes] for _, tree, walk in known)]
+    payloads = [
+        np.zeros((0, header.payload_bytes), np.uint8),
+        *(tree.observations_at(walk.nodes) for _, tree, walk in known),
+    ]
     observations = np.concatenate(payloads)
     table = pa.table(
         {

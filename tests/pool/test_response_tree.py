@@ -72,11 +72,11 @@ def test_what_is_known_is_found_and_nothing_else(policies, seed):
         walk, path = tree.walk(decide_by(policy)), tuple(given_answers.tolist())
         assert (walk.leaf is not None) == (path in known)
         np.testing.assert_array_equal(walk.answers, given_answers[: len(walk.answers)])
-        np.testing.assert_array_equal(tree.observations[walk.nodes], observations[: len(walk.nodes)])
+        np.testing.assert_array_equal(tree.observations_at(walk.nodes), observations[: len(walk.nodes)])
         place, nodes = tree.beginning(), []  # one answer after the other goes the same way
         while isinstance(place, int):
             nodes.append(place)
-            place = tree.following(place, int(decide_by(policy)(tree.observations[place : place + 1])[0]))
+            place = tree.following(place, int(decide_by(policy)(tree.observations_at(np.array([place])))[0]))
         assert (nodes, place) == (walk.nodes.tolist(), walk.leaf)
         branch = tree.branch_of(observations, given_answers, result)
         # Observations that the session has compared with the tree may be left out.
@@ -96,7 +96,7 @@ def test_what_is_known_is_found_and_nothing_else(policies, seed):
     assert len(tree.leaves) == len(list(tree.compiles())) == len(known)
     for path, (observations, result) in known.items():
         assert found[path].leaf == result
-        np.testing.assert_array_equal(tree.observations[found[path].nodes], observations)
+        np.testing.assert_array_equal(tree.observations_at(found[path].nodes), observations)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def trees(root: Path) -> ModuleTrees | None:
 def known_compiles(trees: ModuleTrees | None) -> list[set]:
     """All that each tree holds, without the numbers of nodes, which depend on the order of compiles."""
     return [
-        {(tree.observations[walk.nodes].tobytes(), walk.answers.tobytes(), walk.leaf) for walk in tree.compiles()}
+        {(tree.observations_at(walk.nodes).tobytes(), walk.answers.tobytes(), walk.leaf) for walk in tree.compiles()}
         for tree in (trees.by_context if trees else [])
     ]
 
