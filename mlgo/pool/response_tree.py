@@ -7,8 +7,8 @@ and all compiles form a tree for each function.
 
 Nodes are stored in the order in which compiles brought them. The nodes that one compile added follow each other, a
 run, so most edges lead from a node to the next one; only where a later compile branched off is an edge written down.
-Observations may stay packed until a walk comes by: a walk sees few runs, and unpacked
-they take thirty times the memory.
+Observations may stay packed until a walk comes by: a walk sees few runs, and unpacked they take thirty times the
+memory.
 """
 
 from bisect import bisect_right
@@ -103,19 +103,17 @@ class ResponseTree:
     """Observations, answers and results of all known compiles of one context.
 
     Attributes:
-        answers: int64, by node: the answer that leads to the next node of the same run.
+        num_bytes: memory that the nodes take.
         leaves: results, by the node and the answer after which nothing more was asked; -1 and 0 where nothing was.
     """
 
     def __init__(self, payload_bytes: int) -> None:
         self.payload_bytes = payload_bytes
-        self.num_nodes = 0
+        self.num_nodes = self.num_bytes = 0
         self.leaves: dict[tuple[int, int], AnyLeaf] = {}
         self._block = min(_BLOCK, max(1, _BLOCK_BYTES // payload_bytes))
-        self.answers = np.zeros(0, np.int64)
+        self._runs: list[Branch] = []  # each with the answers that lead from one of its nodes to the next
         self._starts: list[int] = []  # first nodes of the runs, ascending
-        self._observations: list[np.ndarray | PackedObservations] = []  # of each run
-        self._observation_bytes = 0
         self._branches: dict[tuple[int, int], int] = {}  # (node, answer) -> first node of another run
 
     def observations_at(self, nodes: np.ndarray) -> np.ndarray:
@@ -130,7 +128,7 @@ class ResponseTree:
 
     def _run(self, number: int) -> np.ndarray:
         """Observations of a run."""
-        found = self._observations[number]
+        found = self._runs[number].observations
         return _unpacked(found) if isinstance(found, PackedObservations) else found
 
     def _run_of(self, node: int) -> tuple[int, int, int]:
@@ -138,11 +136,6 @@ class ResponseTree:
         number = bisect_right(self._starts, node) - 1
         end = self._starts[number + 1] if number + 1 < len(self._starts) else self.num_nodes
         return number, self._starts[number], end
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that the nodes take."""
-        return self._observation_bytes + self.answers.nbytes
 
     def walk(self, decide: Decide) -> Walk:
         """Follow a policy from the root as far as the tree is known."""
@@ -157,8 +150,10 @@ class ResponseTree:
 
     def following(self, node: int, answer: int) -> int | AnyLeaf | None:
         """The node that an answer leads to; the result where nothing more is asked; None when that is not known."""
-        if node != _ROOT and self.answers[node] == answer and node + 1 < self._run_of(node)[2]:
-            return node + 1
+        if node != _ROOT:
+            number, first, end = self._run_of(node)
+            if node + 1 < end and self._runs[number].answers[node - first] == answer:
+                return node + 1
         return self._branches.get((node, answer), self.leaves.get((node, answer)))
 
     def branch_of(
@@ -205,24 +200,22 @@ class ResponseTree:
             self.leaves[edge] = branch.leaf
             return
         self.leaves[end - 1, int(branch.answers[-1])] = branch.leaf
-        self._reserve(end)
-        self.answers[first:end] = branch.answers
         self._starts.append(first)
-        self._observations.append(branch.observations)
-        self._observation_bytes += branch.observations.nbytes
+        self._runs.append(branch)
+        self.num_bytes += branch.observations.nbytes + branch.answers.nbytes
         self._branches[edge] = first
         self.num_nodes = end
 
     def compiles(self) -> Iterator[Walk]:
         """All known compiles: their nodes from the root, their answers, their result."""
-        origins = {first: edge for edge, first in self._branches.items()}
         for (node, answer), leaf in self.leaves.items():
             nodes, answers = [_NONE], [_NONE]
             while node != _ROOT:
-                first = self._run_of(node)[1]
+                number, first, _ = self._run_of(node)
+                run = self._runs[number]
                 nodes.append(np.arange(first, node + 1))
-                answers.append(np.append(self.answers[first:node], answer))
-                node, answer = origins[first]
+                answers.append(np.append(run.answers[: node - first], answer))
+                node, answer = run.node, run.answer
             yield Walk(np.concatenate(nodes[::-1]), np.concatenate(answers[::-1]), leaf)
 
     def run_from(self, node: int) -> tuple[np.ndarray, np.ndarray]:
@@ -231,14 +224,8 @@ class ResponseTree:
         uint8 [num, payload_bytes] and int64 [num].
         """
         number, first, end = self._run_of(node)
-        end = min(node + self._block, end)
-        return self._run(number)[node - first : end - first], self.answers[node:end]
-
-    def _reserve(self, num_nodes: int) -> None:
-        if num_nodes > len(self.answers):
-            larger = np.zeros(max(num_nodes, 2 * len(self.answers)), np.int64)
-            larger[: len(self.answers)] = self.answers
-            self.answers = larger
+        here = slice(node - first, min(node + self._block, end) - first)
+        return self._run(number)[here], self._runs[number].answers[here]
 
 
 class Descent:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mlgo.errors import ArtifactError, ReplayMismatch
 from mlgo.host.session import CompileResult
-from mlgo.pool.module_trees import Growth
+from mlgo.pool.module_trees import WHOLE_MODULE, Growth, ModuleTrees
 from mlgo.pool.records import prune
 from mlgo.pool.response_tree import Branch, ModuleLeaf
 from mlgo.pool.tree_store import ReplayStore, decode_growth, encode_growth
@@ -63,6 +63,26 @@ def test_a_new_process_finds_everything(tmp_path_factory, policies, seed):
     reader = ReplayStore(root, KEY)
     for policy in policies:
         assert recalled(reader, policy) == run(policy, seed)[2]
+
+
+def test_observations_are_those_of_the_compiles_however_many_stay_packed(tmp_path):
+    policies = range(0, 2**16, 2**16 // 40)
+    writer, reader = ReplayStore(tmp_path, KEY), ReplayStore(tmp_path, KEY)
+    for policy in policies:
+        writer.insert(MODULE, result(policy, 5))
+    for policy in (*policies, *policies):
+        tree = reader.load(MODULE).whole
+        walk = tree.walk(decide_by(policy))
+        np.testing.assert_array_equal(tree.observations_at(walk.nodes), run(policy, 5)[0])
+
+
+def test_observations_that_were_read_take_little_memory():
+    observations = np.random.default_rng(0).integers(0, 50, (5000, 2)).view(np.uint8)
+    branch = Branch(-1, 0, observations, np.zeros(5000, np.int64), ModuleLeaf(sizes(1, 1), "ab" * 32, False))
+    trees = ModuleTrees(HEADER, WHOLE_MODULE)
+    trees.add(decode_growth(encode_growth([Growth(0, branch)]), WIDTH, WHOLE_MODULE))
+    assert trees.num_bytes < branch.answers.nbytes + observations.nbytes / 5
+    np.testing.assert_array_equal(trees.whole.observations_at(np.arange(1000, 1010)), observations[1000:1010])
 
 
 def test_other_keys_have_other_trees(tmp_path):
