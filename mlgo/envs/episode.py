@@ -297,7 +297,8 @@ def _walk(trees: ModuleTrees, task: Task) -> Generator[Question, Any, tuple[list
         answers: list[int] = []
         place = tree.beginning() if not walks or walks[-1].leaf is not None else None
         while isinstance(place, int):
-            payload = tree.run_from(place)[0][0].tobytes()
+            questions, _ = tree.run_from(place)
+            payload = questions[0].tobytes()
             advice = yield Question(context, num_asked, payload, header)
             if guard is not None:
                 advice = guard.answer(payload, advice)

@@ -83,10 +83,6 @@ class PackedObservations:
         """Memory that they take as long as nobody asks."""
         return len(self.packed)
 
-    def rows(self) -> np.ndarray:
-        """uint8 [num_new, payload_bytes]."""
-        return self.unpack(self.packed)
-
 
 @dataclass(frozen=True)
 class Branch:
@@ -123,10 +119,13 @@ class ResponseTree:
         runs = np.searchsorted(self._starts, nodes, side="right") - 1
         cuts = [0, *(np.flatnonzero(np.diff(runs)) + 1), len(nodes)]
         return np.concatenate(
-            [self._run(int(runs[begin]))[nodes[begin:end] - self._starts[runs[begin]]] for begin, end in pairwise(cuts)]
+            [
+                self._observations(int(runs[begin]))[nodes[begin:end] - self._starts[runs[begin]]]
+                for begin, end in pairwise(cuts)
+            ]
         )
 
-    def _run(self, number: int) -> np.ndarray:
+    def _observations(self, number: int) -> np.ndarray:
         """Observations of a run."""
         found = self._runs[number].observations
         return _unpacked(found) if isinstance(found, PackedObservations) else found
@@ -225,7 +224,7 @@ class ResponseTree:
         """
         number, first, end = self._run_of(node)
         here = slice(node - first, min(node + self._block, end) - first)
-        return self._run(number)[here], self._runs[number].answers[here]
+        return self._observations(number)[here], self._runs[number].answers[here]
 
 
 class Descent:
@@ -269,4 +268,4 @@ class Descent:
 
 @lru_cache(_MOST_UNPACKED)
 def _unpacked(observations: PackedObservations) -> np.ndarray:
-    return observations.rows()
+    return observations.unpack(observations.packed)

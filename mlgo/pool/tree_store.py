@@ -109,19 +109,21 @@ def decode_growth(payload: bytes, payload_bytes: int, contexts: Sequence[str]) -
     if offset != len(data) or len(leaves) != count:
         raise ValueError(f"{len(data)} bytes and {len(leaves)} leaves, where {offset} and {count} are announced")
     is_whole = tuple(contexts) == WHOLE_MODULE
+    observations: Sequence[np.ndarray | PackedObservations]
     if is_whole and count == 1:  # as after each compile of a module: large, and few walks will come by
-        packed_so_far = PackedObservations(payload, partial(_last_columns, shape=columns.shape))
-        branch = Branch(int(nodes[0]), int(given[0]), packed_so_far, answers, _leaf(leaves[0]))
-        return [Growth(int(trees[0]), branch)]
-    observations, growth = _rows(columns), []
+        observations = [PackedObservations(payload, partial(_unpack, shape=columns.shape))]
+    else:
+        observations = np.split(_rows(columns), ends[:-1])
+    growth = []
     for i, (start, end) in enumerate(zip(ends - lengths, ends, strict=True)):
         leaf = _leaf(leaves[i]) if is_whole else _function_leaf(leaves[i], contexts[int(trees[i])])
-        branch = Branch(int(nodes[i]), int(given[i]), observations[start:end], answers[start:end], leaf)
+        branch = Branch(int(nodes[i]), int(given[i]), observations[i], answers[start:end], leaf)
         growth.append(Growth(int(trees[i]), branch))
     return growth
 
 
-def _last_columns(payload: bytes, shape: tuple[int, int]) -> np.ndarray:
+def _unpack(payload: bytes, shape: tuple[int, int]) -> np.ndarray:
+    """Observations of a payload, whose differences have this shape."""
     data = unpacked(payload)
     return _rows(np.frombuffer(data, np.uint8, offset=len(data) - shape[0] * shape[1]).reshape(shape))
 

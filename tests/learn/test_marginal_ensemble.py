@@ -111,13 +111,14 @@ def test_a_mean_of_estimates_equals_their_mean(hidden, count):
 
 
 @pytest.mark.parametrize("hidden", [(5,), (6, 4), (4, 3, 3)])
-def test_members_come_back(hidden):
-    shape, members = drawn(hidden, 3)
-    gated = gated_members(gated_ensemble(list(members), shape, HEURISTIC, 0.75), shape, 3)
+@pytest.mark.parametrize("count", [1, 3])
+def test_members_come_back(hidden, count):
+    shape, members = drawn(hidden, count)
+    gated = gated_members(gated_ensemble(list(members), shape, HEURISTIC, 0.75), shape, count)
     assert gated == pytest.approx(members, abs=1e-6)
-    of_mean = mean_members(mean_of(members, shape), shape, 3)  # but for their last biases
+    of_mean = mean_members(mean_of(members, shape), shape, count)  # but for their last biases
     assert of_mean[:, :-1] == pytest.approx(members[:, :-1], abs=1e-6)
-    assert of_mean[:, -1] == pytest.approx([members[:, -1].mean()] * 3, abs=1e-6)
+    assert of_mean[:, -1] == pytest.approx([members[:, -1].mean()] * count, abs=1e-6)
 
 
 def members(seed, count):

@@ -49,7 +49,7 @@ def test_branches_survive_their_encoding(node, answer, num_new, size, dedup, tru
     ((tree, back),) = decode_growth(encode_growth([Growth(0, branch)]), WIDTH, [""])
     assert tree == 0
     assert (back.node, back.answer, back.leaf) == (branch.node, branch.answer, branch.leaf)
-    np.testing.assert_array_equal(back.observations.rows(), observations)
+    np.testing.assert_array_equal(back.observations.unpack(back.observations.packed), observations)
     np.testing.assert_array_equal(back.answers, answers)
 
 

@@ -161,7 +161,9 @@ def mean_of(members: Sequence[np.ndarray], shape: Architecture) -> np.ndarray:
 def mean_members(joint: np.ndarray, shape: Architecture, num_members: int) -> np.ndarray:
     """Estimates float32 [num_members, num_params] that `mean_of` joined, with the mean of their own last biases."""
     first, *between, (last, last_bias) = mean_shape(shape, num_members).unflatten(joint)
-    matrices = [np.split(first[0], num_members, axis=1), *(matrix for matrix, _ in between)]
+    # A single member has no groups, so its matrices lack their axis.
+    blocks = (matrix.reshape(num_members, *matrix.shape[-2:]) for matrix, _ in between)
+    matrices = [np.split(first[0], num_members, axis=1), *blocks]
     biases = [np.split(bias, num_members) for _, bias in (first, *between)]
     outputs = np.split(num_members * last, num_members)
 
@@ -187,8 +189,6 @@ def join(members: Sequence[np.ndarray], shape: Architecture, heuristic: Layer | 
 
 def members_of(joint: np.ndarray, shape: Architecture, num_members: int, caution: float) -> np.ndarray:
     """The members that `join` was given, float32 [num_members, num_params]; see `mean_members`, `gated_members`."""
-    if num_members == 1 and caution == 0.0:
-        return joint[None]
     return (mean_members if caution == 0.0 else gated_members)(joint, shape, num_members)
 
 
