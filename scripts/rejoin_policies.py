@@ -1,4 +1,4 @@
-"""Join several networks, or the members of policies of learner marginal, with another caution. Trains nothing.
+"""Join policies of any learner, or the members of those of learner marginal, with another caution. Trains nothing.
 
 Less caution departs from the heuristic more often. More members need more time for each decision.
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from mlgo.base.names import PolicyName
 from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError
-from mlgo.learn.marginal.ensemble import rejoin
+from mlgo.policy.ensemble import rejoin
 from mlgo.policy.stored import load_policy, model_sha256, save_policy
 
 

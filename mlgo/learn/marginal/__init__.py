@@ -18,13 +18,13 @@ from mlgo.learn.choices import ChoiceContext
 from mlgo.learn.cloning import BCConfig
 from mlgo.learn.dataset import clone_data
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.ensemble import join, joint_shape, members_of, steep
 from mlgo.learn.marginal.evidence import CompileFile, CompileRef
 from mlgo.learn.marginal.fit import CostFitter
 from mlgo.learn.marginal.loop import MarginalState, heuristic_evidence, learn_costs, sure_clones
 from mlgo.learn.marginal.savings import learn_savings
 from mlgo.learn.modules import ModuleContext
 from mlgo.learn.tensorflow import import_tensorflow
+from mlgo.policy.ensemble import join, joint_shape, members_of, steep
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture
 from mlgo.policy.policy import Policy

@@ -15,10 +15,10 @@ from mlgo.learn.bc import clone
 from mlgo.learn.cloning import BCConfig, CloneData
 from mlgo.learn.dataset import whole_modules
 from mlgo.learn.marginal.config import MarginalConfig
-from mlgo.learn.marginal.ensemble import scaled
 from mlgo.learn.marginal.evidence import CompileFile, CompileRef, Evidence
 from mlgo.learn.marginal.fit import CostFitter, as_costs, as_policy
 from mlgo.objects.measures import relative_reward
+from mlgo.policy.ensemble import scaled
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import flatten
 

@@ -9,7 +9,7 @@ import pytest
 
 from mlgo.base.seeding import generator
 from mlgo.errors import PolicyError
-from mlgo.learn.marginal.ensemble import (
+from mlgo.policy.ensemble import (
     gated_ensemble,
     gated_members,
     gated_shape,
@@ -161,6 +161,20 @@ def network(weights):
     return replace(trained([weights]), architecture=SHAPE, weights=weights, origin={"algorithm": "ppo"})
 
 
+def test_linear_policies_are_joined_as_well():
+    features = ["callee_users", "caller_users"]
+    linear = [linear_policy("inline-size", features, weights) for weights in ([3.0, 0.0, 1.0], [-1.0, 2.0, 0.0])]
+    policies = {str(number): policy for number, policy in enumerate(linear)}
+    clone = replace(trained(members(1, 3)), normalisation=linear[0].normalisation)
+    inputs = [[2.0, 1.0], [2.0, -1.0]]
+    # The first says 7 to both, the second 0 and -4: means 3.5 and 1.5, deviations 3.5 and 5.5.
+    joint = rejoin(policies, 0.0)
+    assert joint.architecture == Architecture((2, 4, 1), groups=2)
+    assert logits(joint.layers, np.array(inputs, np.float32)).tolist() == [3.5, 1.5]
+    gated = rejoin(policies, 1.0, ("m", clone))
+    assert logits(gated.layers, np.array(inputs, np.float32)).tolist() == pytest.approx([7.0, -4.0], abs=0.05)
+
+
 def test_networks_of_other_learners_are_gated_by_the_clone_that_a_policy_of_marginal_holds():
     parts = members(4, 3)
     joint = rejoin(
@@ -182,10 +196,10 @@ def test_networks_of_other_learners_are_gated_by_the_clone_that_a_policy_of_marg
             replace(trained(members(2, 2)), origin={}),
             "b and a differ in task, features, their scales, or hidden layers",
         ),
-        (linear_policy("inline-size", ["callee_users", "caller_users"], [0.0] * 3), "b is neither a network"),
+        (linear_policy("inline-size", ["callee_users", "caller_users"], [0.0] * 3), "b and a differ"),
         (
             replace(trained(members(2, 2)), origin={"marginal": {"margins": [0.5]}}),
-            "b is neither a network with hidden",
+            "b is neither a network nor",
         ),
         (trained(members(2, 2), hidden=6), "b is neither a network"),
     ],
@@ -211,7 +225,7 @@ def test_the_same_caution_gives_the_same_policy(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("tree8-s0", "--caution", 0, "--output", "x-s0"), "tree8-s0 is neither a network with hidden layers nor what"),
+        (("tree8-s0", "--caution", 0, "--output", "x-s0"), "tree8-s0 is neither a network nor what"),
         (("marginal-s0", "--caution", -1, "--output", "x-s0"), "--caution -1.0: give a number from 0 on"),
         (("marginal-s0", "--caution", "nan", "--output", "x-s0"), "--caution nan: give a number from 0 on"),
         (("marginal-s0", "--caution", 0, "--output", "x"), "must be called <learner>-s<seed>"),

@@ -204,18 +204,17 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
         The joint policy, with the first one's provenance but for the settings ``hidden``, ``caution`` and ``members``.
     """
     (name, first), *_ = policies.items()
-    shape, _, _ = _shape_of(name, first)
-    heuristic = _clone_in(*(cautious or (name, first)), shape) if caution > 0.0 else None
+    shape = _members_in(name, first)[0]
     members: list[np.ndarray] = []
     for other, policy in policies.items():
-        its_shape, count, its_caution = _shape_of(other, policy)
-        alike = (its_shape, policy.task, policy.features) == (shape, first.task, first.features)
-        if not alike or not np.array_equal(_scales(policy), _scales(first)):
+        its_shape, its_members, _ = _members_in(other, policy)
+        if its_shape != shape or not _alike(policy, first):
             raise PolicyError(
                 f"{other} and {name} differ in task, features, their scales, or hidden layers; join policies of one "
                 "corpus and one configuration"
             )
-        members += list(members_of(policy.weights, shape, count, its_caution))
+        members += list(its_members)
+    heuristic = _clone_in(*(cautious or (name, first)), first) if caution > 0.0 else None
     settings = {
         **first.origin.get("marginal", {}),
         "hidden": list(shape.widths[1:-1]),
@@ -230,34 +229,43 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
     )
 
 
-def _scales(policy: Policy) -> np.ndarray:
-    """Centre, scale and unit of each feature."""
-    scaling = policy.normalisation
-    assert isinstance(scaling, Normalisation)  # as of every network
-    unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
-    return np.stack([scaling.centre, scaling.scale, unit])
+def _alike(policy: Policy, other: Policy) -> bool:
+    """Whether both see the same inputs: task, features, and centre, scale and unit of each."""
+
+    def scales(of: Policy) -> np.ndarray:
+        scaling = of.normalisation
+        assert isinstance(scaling, Normalisation)  # as of every network
+        unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
+        return np.stack([scaling.centre, scaling.scale, unit])
+
+    same = (policy.task, policy.features) == (other.task, other.features)
+    return same and np.array_equal(scales(policy), scales(other))
 
 
-def _clone_in(name: str, policy: Policy, shape: Architecture) -> Layer:
-    """The steep clone that `gated_ensemble` was given for members of this shape, but for rounding."""
-    its_shape, _, caution = _shape_of(name, policy)
-    if caution == 0.0 or its_shape != shape:
+def _clone_in(name: str, policy: Policy, first: Policy) -> Layer:
+    """The steep clone that `gated_ensemble` was given, but for rounding; for inputs as the first policy's."""
+    if _members_in(name, policy)[2] == 0.0 or not _alike(policy, first):
         raise PolicyError(
             f"{name} holds no clone of the heuristic for these members; give caution 0, or a policy that marginal has "
-            "trained with caution and the same hidden layers"
+            "trained with caution on the same corpus"
         )
     matrix, bias = policy.layers[0]
     return matrix[:, -1:], bias[-1:] + np.float32(1.0)
 
 
-def _shape_of(name: str, policy: Policy) -> tuple[Architecture, int, float]:
-    """Layer widths of a member, how many there are, and the caution they are joined with."""
+def _members_in(name: str, policy: Policy) -> tuple[Architecture, np.ndarray, float]:
+    """Layer widths of a member, members float32 [num_members, num_params], and the caution they are joined with."""
     settings, network = policy.origin.get("marginal"), policy.architecture
-    if settings is None and isinstance(network, Architecture) and network.groups == 1 and len(network.widths) > 2:
-        return network, 1, 0.0
+    if settings is None and isinstance(network, Architecture) and network.groups == 1:
+        if len(network.widths) > 2:
+            return network, policy.weights[None], 0.0
+        matrix, bias = policy.layers[0]  # x = relu(x) - relu(-x)
+        units = (np.concatenate([matrix, -matrix], axis=1), np.concatenate([bias, -bias]))
+        output = (np.array([[1.0], [-1.0]], np.float32), np.zeros(1, np.float32))
+        return Architecture((len(matrix), 2, 1)), flatten([units, output])[None], 0.0
     if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
         shape = Architecture((len(policy.features), *settings["hidden"], 1))
         count, caution = settings["members"], settings["caution"]
         if policy.architecture == joint_shape(shape, count, caution):
-            return shape, count, caution
-    raise PolicyError(f"{name} is neither a network with hidden layers nor what marginal has joined on modules")
+            return shape, members_of(policy.weights, shape, count, caution), caution
+    raise PolicyError(f"{name} is neither a network nor what marginal has joined on modules")
