@@ -277,8 +277,6 @@ class HeadroomConfig(Section):
     """Compiles per module at most."""
     flips_per_round: Positive
     """Answers of a module that are flipped side by side, before the helpful ones are combined."""
-    known_trees: bool
-    """Also begin with the best compile in the response trees. The results then depend on what earlier runs left."""
 
 
 class CompilerWheel(Section):

@@ -1,13 +1,12 @@
 """Compiles as learners see them: what was asked, what was answered, what came out; whole, or function by function."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from mlgo.base.files import content_hash
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob
 from mlgo.host.actions import Binary
@@ -15,12 +14,9 @@ from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
-from mlgo.pool.module_trees import ModuleTrees
-from mlgo.pool.response_tree import ModuleLeaf, Walk
-from mlgo.pool.tree_store import ReplayStore
 
 if TYPE_CHECKING:  # workers read episodes, and hold no Arrow
-    from mlgo.corpus.store import Module
+    pass
 
 Read = TypeVar("Read")
 
@@ -152,34 +148,3 @@ class InlinedReader:
             raw = actions.reader(asked.header, features)(asked.observations[yes])
             inputs[yes] = actions.learner_inputs(raw, self.normalise)
         return Inlined.of(module, result.score(self.objective), inputs, answers, result.credit)
-
-
-def best_of_each(store: ReplayStore, modules: "Iterable[Module]", policy: Policy, objective: str) -> list[Episode]:
-    """The smallest known compile of every module of which one is known, in their order; see `best_walk`."""
-    found = []
-    for one in modules:
-        trees = store.load(one.sha256)
-        if trees is None or (best := best_walk(trees, objective)) is None:
-            continue
-        if (result := trees.result_of([best], record=True)) is not None:
-            found.append(episode(one.key, result, policy, objective))
-    return found
-
-
-def episodes_hash(episodes: Iterable[Episode]) -> str:
-    """SHA-256 of what was taken from the trees, for the provenance: modules, scores and answers."""
-    rows = [[one.module, one.score, hashlib.sha256(one.answers.tobytes()).hexdigest()] for one in episodes]
-    return hashlib.sha256(content_hash(rows).encode()).hexdigest()
-
-
-def best_walk(trees: ModuleTrees, objective: str) -> Walk | None:
-    """The smallest compile that the tree of a module holds, if it is decided as a whole.
-
-    Of equals it is the one whose answers come first, whatever order they came in.
-    """
-
-    def order(walk: Walk) -> tuple[float, bytes]:
-        assert isinstance(walk.leaf, ModuleLeaf)
-        return walk.leaf.score(objective), walk.answers.astype(np.uint8).tobytes()
-
-    return None if trees.whole is None else min(trees.whole.compiles(), key=order, default=None)

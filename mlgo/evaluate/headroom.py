@@ -1,4 +1,4 @@
-"""How small modules and linked files can be made: by fixed answers, by what trees know, and by a search."""
+"""How small modules and linked files can be made: by fixed answers, and by a search."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,13 +11,11 @@ from mlgo.base.config import HeadroomConfig
 from mlgo.base.seeding import generator
 from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import CompileHost
-from mlgo.evaluate.episodes import best_walk
 from mlgo.evaluate.search import MODULE_WIDE, SearchResult, ask_trees, doubt_of, run_searches, search
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.tasks.task import ConstantAdvisor, EchoAdvisor, PureAdvisor
 from mlgo.objects.measures import SIZES, Scores
-from mlgo.policy.policy import OverridingAdvisor, Policy, observation_keys
-from mlgo.pool.response_tree import ModuleLeaf
+from mlgo.policy.policy import OverridingAdvisor, Policy
 from mlgo.pool.tree_store import ReplayStore
 
 SOLE_CALL_FEATURE = "last_call_to_static_bonus"
@@ -32,7 +30,7 @@ FIXED: dict[str, PureAdvisor] = {
 }
 """Ways of answering that need no training; each search begins with them, too."""
 
-VARIANTS = ("heuristic", "random", *FIXED, "trees", "search")
+VARIANTS = ("heuristic", "random", *FIXED, "search")
 """All ways of answering, in the order of the rows; the first two are known from the baseline."""
 
 
@@ -57,17 +55,15 @@ def measure_headroom(
     Returns:
         Rows of ``artifacts.HEADROOM``, by module and variant.
     """
-    known = [_best_in_tree(store, one, policies[0], objective) if config.known_trees else None for one in modules]
     fixed = [OverridingAdvisor(advisor, ignored=MODULE_WIDE) for advisor in (*FIXED.values(), *policies)]
     doubt, searches = doubt_of(policies[0]), []
 
     def left(num_compiles: int) -> int:
         return config.budget - num_compiles
 
-    for one, best in zip(modules, known, strict=True):
-        starts = [*fixed, *([best[1]] if best else [])]
+    for one in modules:
         ask, rng = ask_trees(store, one.module.sha256), generator(seed, "headroom", one.module.key)
-        searches.append(search(starts, ask, doubt, objective, left, config.flips_per_round, rng))
+        searches.append(search(fixed, ask, doubt, objective, left, config.flips_per_round, rng))
 
     def job(number: int, advisor: OverridingAdvisor) -> CompileJob:
         module = modules[number].module
@@ -78,24 +74,12 @@ def measure_headroom(
     random = {f"{row['project']}/{row['module']}": row for row in drawn}
     return [
         row
-        for one, best, result in zip(modules, known, results, strict=True)
-        for row in _rows(one, random.get(one.module.key), best[0] if best else None, result)
+        for one, result in zip(modules, results, strict=True)
+        for row in _rows(one, random.get(one.module.key), result)
     ]
 
 
-def _best_in_tree(
-    store: ReplayStore, scored: ScoredModule, base: PureAdvisor, objective: str
-) -> tuple[ModuleLeaf, OverridingAdvisor] | None:
-    """The smallest compile that a module's tree knows, and an advisor that gives its answers."""
-    trees = store.load(scored.module.sha256)
-    if trees is None or (walk := best_walk(trees, objective)) is None:
-        return None
-    assert isinstance(walk.leaf, ModuleLeaf)
-    keys = observation_keys(trees.header, trees.by_context[0].observations_at(walk.nodes), MODULE_WIDE)
-    return walk.leaf, OverridingAdvisor(base, dict(zip(keys, walk.answers.tolist(), strict=True)), MODULE_WIDE)
-
-
-def _rows(scored: ScoredModule, random: RowView | None, in_tree: ModuleLeaf | None, result: SearchResult) -> list[Row]:
+def _rows(scored: ScoredModule, random: RowView | None, result: SearchResult) -> list[Row]:
     """All variants of one module, in the order of `VARIANTS`."""
     last = result.best or result.start[-1]
     found: dict[str, Row] = {"heuristic": _sizes(scored.scores)}
@@ -103,8 +87,6 @@ def _rows(scored: ScoredModule, random: RowView | None, in_tree: ModuleLeaf | No
         found["random"] = {name: random[name] for name in (*SIZES, "failure", "message")}
     for variant, outcome in zip(FIXED, result.start, strict=False):
         found[variant] = {**_outcome(outcome), "num_compiles": 1}
-    if in_tree:
-        found["trees"] = _sizes(in_tree.scores)
     found["search"] = {**_outcome(last), "num_compiles": result.num_compiles}
     module = scored.module
     key = {"project": module.project, "module": module.name, "language": module.language, "split": module.split}

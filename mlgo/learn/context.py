@@ -61,7 +61,6 @@ class TrainContext(ABC, Generic[Instance]):
 
     kind: Kind
     origin: dict[str, Any]  # provenance; what is added within the block goes into all that the training leaves
-    notes: dict[str, Any]  # JSON values of the learner that a checkpoint keeps beside its state
     policy: Any  # features and architecture of all policies that are compiled
     quarantine: Quarantine
     progress: TrainingProgress
@@ -225,7 +224,6 @@ class TrainContext(ABC, Generic[Instance]):
         if state is not None:
             self._end_if_pruned(state.history)
         extra = extra or {}
-        self.notes = extra.get("notes", {})
         failures = getattr(self.config, "quarantine_after", _QUARANTINE_AFTER)
         self.quarantine = Quarantine(int(failures), None if asks_again else extra.get("failures"))
         with ExitStack() as stack:
@@ -283,7 +281,7 @@ class TrainContext(ABC, Generic[Instance]):
             TrialPruned: this is a trial of a study, and others were better at this step.
         """
         if self._checkpoint is not None:
-            save_state(state, self._checkpoint, {"failures": self.quarantine.state(), "notes": self.notes})
+            save_state(state, self._checkpoint, {"failures": self.quarantine.state()})
         figures, elapsed = dict(self.watched), self.progress.elapsed_s
         shown: dict[str, Any] = {"best": f"{state.best_reward:+.4f}"}
         if (counts := self.counts) is not None:

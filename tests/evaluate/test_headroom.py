@@ -229,7 +229,7 @@ def test_doubt(setting):
 
 
 NEVER = linear_policy("inline-size", ["cost_estimate"], [0.0, -1.0])
-CONFIG = HeadroomConfig(splits=["test"], modules=2, max_questions=10, budget=25, flips_per_round=3, known_trees=False)
+CONFIG = HeadroomConfig(splits=["test"], modules=2, max_questions=10, budget=25, flips_per_round=3)
 KNOWN = {"project": "hand", "advisor": "random", "num_questions": 4, "truncated": False}
 UNKNOWN = dict.fromkeys(("object_sha256", "failure", "message"), "")
 SCORED = pa.Table.from_pylist(
@@ -247,9 +247,9 @@ def test_rows(setting, sizes, tmp_path):
     rows = headroom_of(setting)
     write_rows(tmp_path / "headroom.parquet", rows, HEADROOM, {})
     found = {(row["module"], row["variant"]): row for row in rows}
-    assert list(found) == [(name, v) for name in ("one", "all") for v in VARIANTS if v != "trees"]
+    assert list(found) == [(name, v) for name in ("one", "all") for v in VARIANTS]
     for number, name in enumerate(("one", "all")):
-        text = {variant: found[name, variant]["text_bytes"] for variant in VARIANTS if variant != "trees"}
+        text = {variant: found[name, variant]["text_bytes"] for variant in VARIANTS}
         assert text["heuristic"] == setting.modules[number].scores["text_bytes"]
         assert text["random"] == 22
         assert text["never"] == sizes[number][0, 0, 0, 0]
@@ -273,16 +273,6 @@ def test_results_do_not_depend_on_workers_or_trees(setting, setting_with):
     assert headroom_of(setting) == once  # all recalled
     with setting_with(2) as other:
         assert headroom_of(other) == once
-
-
-def test_known_trees_are_a_start(setting, sizes):
-    best = min(sizes[1].values())
-    setting.host.compile_all([setting.job(1, ConstantAdvisor(1))])
-    rows = headroom_of(setting, CONFIG.model_copy(update={"known_trees": True, "budget": 5}))
-    found = {(row["module"], row["variant"]): row for row in rows}
-    assert ("one", "trees") not in found
-    assert (found["all", "trees"]["text_bytes"], found["all", "trees"]["num_compiles"]) == (best, 0)
-    assert found["all", "search"]["text_bytes"] == best
 
 
 INT64 = np.dtype(np.int64)

@@ -17,10 +17,8 @@ from mlgo.evaluate.baseline import ScoredModule
 from mlgo.evaluate.compiles import Quarantine
 from mlgo.evaluate.episodes import (
     InlinedReader,
-    best_of_each,
     compile_episodes,
     episode,
-    episodes_hash,
 )
 from mlgo.evaluate.training import sample_episodes
 from mlgo.evaluate.worker import CompileWorkerSpec, tree_key
@@ -253,24 +251,6 @@ def test_a_failed_compile_is_told_and_leaves_a_gap(toolchain, module, policy, re
     assert episodes[0] is None
     assert episodes[1] is not None
     assert told == [("m", True), ("m", False)]
-
-
-@pytest.mark.slow
-def test_the_smallest_compile_is_found(toolchain, module, policy, read, store):
-    known, unknown = (Module("p", name, "c", "train", name * 64) for name in "ab")
-    assert best_of_each(store, [known], policy, "text_bytes") == []
-    wanted = [*jobs(module, policy, 3), CompileJob("m", module, ConstantAdvisor(0), record=True, sha256="a" * 64)]
-    with CompileHost(toolchain, TASK.name, SETTINGS, 1, store) as host:
-        episodes = compile_episodes(host, wanted, read)
-    best = min(episodes, key=lambda one: one.score)
-    assert len({one.score for one in episodes}) > 1
-    (found,) = best_of_each(store, [unknown, known], policy, "text_bytes")
-    assert (found.module, found.score, found.object_sha256) == (known.key, best.score, best.object_sha256)
-    assert np.array_equal(found.answers, best.answers)
-    assert np.array_equal(found.inputs, best.inputs)
-    others = [replace(found, module="m"), replace(found, score=1.0), replace(found, answers=1 - found.answers)]
-    assert len({episodes_hash(some) for some in ([], [found], *([one] for one in others), [found, found])}) == 6
-    assert episodes_hash([found]) == episodes_hash([replace(found, answers=found.answers.copy())])
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """BC-Max on the sample corpus with the real compiler."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +31,6 @@ def test_what_it_leaves(trained):
     policy = load_policy(trained)
     assert policy.architecture.widths[1:] == (4, 1)
     assert policy.origin["algorithm"] == "bcmax"
-    assert policy.origin["trees_sha256"] is None
     header, *rows = (trained / "history.csv").read_text().splitlines()
     assert header.startswith("generation,mean_reward,best_known_reward,improved_modules,heuristic_modules,")
     assert [row.split(",")[0] for row in rows] == ["0", "1", "2"]
@@ -58,14 +56,12 @@ def test_a_killed_run_ends_as_an_undisturbed_one(finished, trained):
     assert contents(folder / "bcmax-s0") == contents(trained)
 
 
-def test_trees_earlier_policies_and_the_provenance_of_both(finished):
-    """What ES has left in the trees is at least as good as what it returned, and BC-Max begins with it."""
-    shutil.copytree(finished.root / "data/work/replay", finished.root / "data/bcmax-trees/work/replay")
-    changes = {"rounds": 0, "hidden": [], "use_trees": True, "policies": ["data/policies/es-s0"]}
-    finished.succeed(*command(finished, "bcmax-trees", 2, **changes))
-    folder = finished.root / "data/bcmax-trees/bcmax-s0"
+def test_earlier_policies_and_their_provenance(finished):
+    """What ES has returned is compiled before the first round."""
+    changes = {"rounds": 0, "hidden": [], "policies": ["data/policies/es-s0"]}
+    finished.succeed(*command(finished, "bcmax-earlier", 2, **changes))
+    folder = finished.root / "data/bcmax-earlier/bcmax-s0"
     origin = load_policy(folder).origin
-    assert len(origin["trees_sha256"]) == 64
     assert len(origin["policies_sha256"]) == 1
     start = load_policy(finished.root / "data/policies/bc-s0")
     assert np.array_equal(load_policy(folder).weights, start.weights)  # no rounds: the start itself

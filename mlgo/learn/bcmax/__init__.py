@@ -12,13 +12,12 @@ from mlgo.base.registry import Kind, Learner
 from mlgo.base.seeding import generator, sample
 from mlgo.errors import ConfigError
 from mlgo.evaluate import CompileJob
-from mlgo.evaluate.baseline import baselines
-from mlgo.evaluate.episodes import best_of_each, compile_episodes, episodes_hash
+from mlgo.evaluate.episodes import compile_episodes
 from mlgo.host.session import CompileResult
 from mlgo.host.tasks.task import Advisor, get_task
 from mlgo.learn.base import Fitted, Trained, Trajectory
 from mlgo.learn.bcmax.explorers import BCMaxConfig, explorers, load_earlier
-from mlgo.learn.bcmax.loop import STATES, Compiled, heuristic_trajectories, imitate_best, keep_best
+from mlgo.learn.bcmax.loop import STATES, Compiled, heuristic_trajectories, imitate_best
 from mlgo.learn.cloning import CloneData, fit
 from mlgo.learn.modules import ModuleContext
 from mlgo.policy.network import Architecture
@@ -41,8 +40,6 @@ class BestClone(Learner):
         earlier = load_earlier(config.policies, context.task)
         is_heuristic = get_task(context.task).references.is_heuristic
         context.train = sample(context.train, config.modules, context.seed, "bcmax", "train")
-        if config.use_trees and context.trees is None:
-            raise ConfigError("bcmax.use_trees needs replay.enabled")
         context.check_trace(start.normalisation)
         keys = {one.module.key for one in context.train}
         known = heuristic_trajectories(context.trace, keys, actions, start.normalisation) if is_heuristic else None
@@ -72,22 +69,11 @@ class BestClone(Learner):
             return fit(data, actions, architecture, weights, epochs, config.batch_size, config.learning_rate, seed)
 
         with context.training(config.rounds, "round", STATES, policy=blank, hashes=hashes) as state:
-            notes = context.notes
-            if state is None and config.use_trees and context.trees is not None:
-                modules = [one.module for one in context.train]
-                remembered = best_of_each(context.trees, modules, start, context.objective)
-                notes["trees_sha256"] = episodes_hash(remembered)
-                scores = baselines(context.train, context.objective)
-                found = [
-                    Trajectory(one.module, one.inputs, one.answers, one.reward(scores[one.module]), source="trees")
-                    for one in remembered
-                ]
-                known = keep_best(known or {}, found)
             weights = start.weights if architecture == start.architecture else None
             state = imitate_best(
                 weights, known, explore, measure, context.validate, clone, config, state, context.after
             )
-            context.origin |= {"trees_sha256": notes.get("trees_sha256"), "validation_reward": state.best_reward}
+            context.origin["validation_reward"] = state.best_reward
         return Trained(blank.with_weights(state.best), state.history)
 
 

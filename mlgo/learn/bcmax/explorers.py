@@ -40,8 +40,6 @@ class BCMaxConfig(Section):
     """Probability that the random reference inlines; the same question always gets the same answer."""
     policies: Annotated[list[str], AfterValidator(unique)]
     """Folders of earlier policies that are compiled once, before the first round."""
-    use_trees: bool
-    """Begin with the best compiles that the response trees hold. The result then depends on what earlier runs left."""
     modules: Positive
     """Training modules at most, sampled reproducibly; the same in all rounds."""
     max_questions: Positive
