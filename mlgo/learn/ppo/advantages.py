@@ -1,81 +1,11 @@
-"""Advantages of answers: over a value network, over other episodes, and by the sizes of a decision's functions."""
+"""Advantages of answers: over other episodes, and by the sizes of a decision's functions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import sqrt
 
 import numpy as np
 
 from mlgo.errors import ConfigError
 from mlgo.learn.base import Trajectory, side_by_side
-
-_SMALLEST_DEVIATION = 1e-8
-
-
-@dataclass(frozen=True)
-class RunningMoments:
-    """Count, mean and sum of squared deviations of a stream of numbers (Welford 1962)."""
-
-    count: int = 0
-    mean: float = 0.0
-    squares: float = 0.0
-
-    def including(self, value: float) -> "RunningMoments":
-        """The moments with one number more."""
-        count = self.count + 1
-        mean = self.mean + (value - self.mean) / count
-        return RunningMoments(count, mean, self.squares + (value - self.mean) * (value - mean))
-
-    @property
-    def variance(self) -> float:
-        """Mean squared deviation; 0 without numbers."""
-        return self.squares / self.count if self.count else 0.0
-
-
-@dataclass(frozen=True)
-class RewardScale:
-    """Running mean and deviation of the rewards, of each module and of all.
-
-    One percent is much for one module and nothing for another. A reward enters the advantages as
-    ``(reward - mean) / deviation`` of its module. A module with few episodes borrows from all: mean and variance are
-    averages of its own, weighted by its number of episodes, and those of all episodes, weighted by ``prior``.
-    """
-
-    prior: float
-    every: RunningMoments = RunningMoments()
-    modules: dict[str, RunningMoments] = field(default_factory=dict)
-
-    def including(self, modules: Sequence[str], rewards: Sequence[float]) -> "RewardScale":
-        """The scale after more episodes, given by their modules and relative rewards."""
-        every, own = self.every, dict(self.modules)
-        for module, reward in zip(modules, rewards, strict=True):
-            every = every.including(reward)
-            own[module] = own.get(module, RunningMoments()).including(reward)
-        return RewardScale(self.prior, every, own)
-
-    def normalise(self, module: str, reward: float) -> float:
-        """A reward in deviations from what is usual for its module."""
-        own = self.modules.get(module, RunningMoments())
-        share = own.count / (own.count + self.prior)
-        mean = share * own.mean + (1.0 - share) * self.every.mean
-        variance = share * own.variance + (1.0 - share) * self.every.variance
-        return (reward - mean) / max(sqrt(variance), _SMALLEST_DEVIATION)
-
-
-def terminal_advantages(values: np.ndarray, reward: float, gamma: float, gae_lambda: float) -> np.ndarray:
-    """Advantages of an episode whose only reward comes at its end, float64 [num_steps].
-
-    ``A_t = d_t + gamma lambda A_(t+1)``, ``d_t = r_t + gamma V_(t+1) - V_t``; nothing follows the last step. With gamma
-    and lambda 1 this is ``reward - V_t``.
-    """
-    advantages = np.empty(len(values))
-    advantage, received, following = 0.0, reward, 0.0
-    for step in reversed(range(len(values))):
-        surprise = received + gamma * following - values[step]
-        advantage = surprise + gamma * gae_lambda * advantage
-        advantages[step] = advantage
-        received, following = 0.0, float(values[step])
-    return advantages
 
 
 def advantages_over_siblings(subjects: Sequence[str], rewards: np.ndarray, limit: float) -> np.ndarray:

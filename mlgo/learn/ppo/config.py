@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from mlgo.base.config import Positive, PositiveFloat, Section, Share
+from mlgo.base.config import Positive, PositiveFloat, Section
 
 
 class PPOConfig(Section):
@@ -19,24 +19,17 @@ class PPOConfig(Section):
     """Rounds of sampling and learning."""
     modules: Positive
     """Training modules compiled in an iteration."""
-    episodes: Positive
-    """Compiles of each of them, with answers drawn anew."""
+    episodes: Annotated[int, Field(ge=2)]
+    """Compiles of each of them, with answers drawn anew; a reward is compared with those of the others."""
     max_questions: Positive
     """Modules with more questions under the heuristic are left out, of training and of validation."""
-    baseline: Literal["network", "siblings", "functions"]
-    """What a reward is compared with: what a value network expects, for answers of yes or no; the other episodes of the
-    same module, in register allocation of the same function; or, for inlining, the sizes of a decision's own functions
-    in the other episodes."""
+    baseline: Literal["siblings", "functions"]
+    """What a reward is compared with: the other episodes of the same module, in register allocation of the same
+    function; or, for inlining, the sizes of a decision's own functions in the other episodes."""
     max_advantage: PositiveFloat
-    """Without a value network: advantages stay within this many times their root mean square."""
+    """Advantages stay within this many times their root mean square."""
     start_temperature: PositiveFloat
     """The clone's logits are divided by this, once, so that sampling explores; a power of two rounds nothing."""
-    gamma: Share
-    """Discount of the reward per question before the last."""
-    gae_lambda: Share
-    """Advantages: 0 trusts the value network, 1 the reward alone."""
-    reward_prior: PositiveFloat
-    """Episodes that the mean and deviation of all rewards are worth, beside a module's own."""
     clip_range: PositiveFloat
     """Change of an answer's probability, as a share of it, beyond which nothing more is gained."""
     epochs: Positive
@@ -47,10 +40,6 @@ class PPOConfig(Section):
     """Adam step size of the policy."""
     learning_rate_decay: Annotated[float, Field(gt=0.0, le=1.0)]
     """The learning rate of the policy in each iteration is that of the one before times this."""
-    value_learning_rate: PositiveFloat
-    """Adam step size of the value network."""
-    value_hidden: list[Positive]
-    """Units of each hidden layer of the value network."""
     entropy_bonus: Annotated[float, Field(ge=0.0)]
     """Weight of the policy's entropy, in nats, beside the clipped gain."""
     max_kl: PositiveFloat
@@ -63,9 +52,3 @@ class PPOConfig(Section):
     """Iterations between two validations of the policy."""
     validation_modules: Positive
     """Validation modules used for that, at most."""
-
-    @model_validator(mode="after")
-    def _check_siblings(self) -> "PPOConfig":
-        if self.baseline != "network" and self.episodes < 2:
-            raise ValueError(f"with baseline {self.baseline} episodes must be 2 or more")
-        return self

@@ -6,18 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlgo.base.seeding import generator
-from mlgo.errors import ConfigError
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trajectory, Validate, run_steps, successful
-from mlgo.learn.ppo.advantages import (
-    RewardScale,
-    RunningMoments,
-    advantages_of_functions,
-    advantages_over_siblings,
-    terminal_advantages,
-)
+from mlgo.learn.ppo.advantages import advantages_of_functions, advantages_over_siblings
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.update import ActorCritic, Batch, forward, soften
+from mlgo.learn.ppo.update import Batch, PolicyUpdate, soften
 from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
@@ -26,13 +19,12 @@ Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
 
 @dataclass(frozen=True)
 class PpoState(State):
-    """State of a run, enough to resume it; arrays are of `ActorCritic.arrays`."""
+    """State of a run, enough to resume it; arrays are of `PolicyUpdate.arrays`."""
 
     arrays: tuple[np.ndarray, ...]
-    scale: RewardScale
 
 
-STATES = (PpoState, RewardScale, RunningMoments)
+STATES = (PpoState,)
 """What a checkpoint is made of."""
 
 
@@ -62,30 +54,23 @@ def optimise(
     Raises:
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
     """
-    if config.baseline == "network" and not actions.yes_or_no:
-        raise ConfigError("ppo.baseline: there is no value network for answers that are not yes or no; choose siblings")
-    networks = ActorCritic(soften(start, architecture, config.start_temperature), architecture, actions, config, seed)
+    learnt = PolicyUpdate(soften(start, architecture, config.start_temperature), architecture, actions, config)
 
     def validated(state: PpoState) -> PpoState:
-        weights = networks.policy_weights
+        weights = learnt.weights
         return state.validated(weights, validate(weights))
 
     if state is None:
-        first, scale = {"iteration": 0, "evaluations": 0}, RewardScale(config.reward_prior)
-        state = validated(PpoState(networks.policy_weights, float("-inf"), (first,), networks.arrays(), scale))
-    networks.restore(state.arrays)
+        first = {"iteration": 0, "evaluations": 0}
+        state = validated(PpoState(learnt.weights, float("-inf"), (first,), learnt.arrays()))
+    learnt.restore(state.arrays)
 
     def iteration(state: PpoState) -> PpoState:
-        asked = collect(networks.policy_weights, state.done)
+        asked = collect(learnt.weights, state.done)
         compiles = successful(asked, "ppo", "an iteration")
-        episodes, scale = [one for each in compiles for one in each.episodes], state.scale
-        if networks.value is None:
-            batch, record = _over_siblings(episodes, networks, config)
-        else:
-            scale = scale.including([one.key for one in episodes], [one.reward for one in episodes])
-            batch, record = _over_expectations(episodes, networks, scale, config)
+        batch, record = _over_siblings([one for each in compiles for one in each.episodes], learnt, config)
         if len(batch.answers):
-            record |= networks.update(batch, generator(seed, "ppo", "minibatches", state.done), state.done)
+            record |= learnt.update(batch, generator(seed, "ppo", "minibatches", state.done), state.done)
         rewards = np.array([one.reward for one in compiles])
         record = {
             "iteration": state.done + 1,
@@ -97,13 +82,13 @@ def optimise(
             **record,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
         }
-        return replace(state, arrays=networks.arrays(), scale=scale, history=(*state.history, record))
+        return replace(state, arrays=learnt.arrays(), history=(*state.history, record))
 
     return run_steps(state, config.iterations, iteration, after_iteration, validated, config.validate_every)
 
 
 def _over_siblings(
-    episodes: Sequence[Trajectory], networks: ActorCritic, config: PPOConfig
+    episodes: Sequence[Trajectory], learnt: PolicyUpdate, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
     if config.baseline == "functions":
@@ -116,35 +101,7 @@ def _over_siblings(
     record = {"differing_share": float(np.count_nonzero(differs) / max(1, len(differs)))}
     if not differs.any():
         return Batch(*(np.zeros(0, np.float32) for _ in Batch._fields)), record
-    inputs, chosen = (part[differs] for part in _joined(episodes))
-    old = networks.log_probabilities(inputs, chosen)
-    taught = advantages[differs].astype(np.float32)
-    return Batch(inputs, chosen, old, taught, np.zeros(len(chosen), np.float32)), record
-
-
-def _over_expectations(
-    episodes: Sequence[Trajectory], networks: ActorCritic, scale: RewardScale, config: PPOConfig
-) -> tuple[Batch, dict[str, float]]:
-    """Join episodes to a batch, advantages normalised over all of it; and the share of returns that was foreseen."""
-    inputs, chosen = _joined(episodes)
-    values = forward(networks.value, inputs)[:, 0].astype(np.float64)
-    ends = np.cumsum([len(one.answers) for one in episodes])
-    advantages = np.concatenate(
-        [
-            terminal_advantages(part, scale.normalise(one.key, one.reward), config.gamma, config.gae_lambda)
-            for one, part in zip(episodes, np.split(values, ends[:-1]), strict=True)
-        ]
-    )
-    returns = advantages + values
-    explained = 1.0 - advantages.var() / returns.var() if returns.var() > 0.0 else 0.0
-    deviation = advantages.std()
-    centred = (advantages - advantages.mean()) / (deviation if deviation > 0.0 else 1.0)
-    old = networks.log_probabilities(inputs, chosen)
-    batch = Batch(inputs, chosen, old, centred.astype(np.float32), returns.astype(np.float32))
-    return batch, {"explained_variance": float(explained)}
-
-
-def _joined(episodes: Sequence[Trajectory]) -> tuple[np.ndarray, np.ndarray]:
-    """Questions of all episodes, and their answers as float32 [num_questions]."""
-    inputs = np.concatenate([one.inputs for one in episodes])
-    return inputs, np.concatenate([one.answers for one in episodes]).astype(np.float32)
+    inputs = np.concatenate([one.inputs for one in episodes])[differs]
+    chosen = np.concatenate([one.answers for one in episodes]).astype(np.float32)[differs]
+    old = learnt.log_probabilities(inputs, chosen)
+    return Batch(inputs, chosen, old, advantages[differs].astype(np.float32)), record

@@ -1,4 +1,4 @@
-"""Networks and their clipped update: Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
+"""A policy network and its clipped update: Schulman et al. 2017, "Proximal Policy Optimization Algorithms".
 
 The formulas take and give tensors; TensorFlow is loaded by the time they are called.
 """
@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlgo.base.seeding import generator
 from mlgo.errors import TrainingError
 from mlgo.host.actions import ActionSpace
 from mlgo.learn.cloning import layers_of, perceptron
@@ -37,7 +36,6 @@ class Batch(NamedTuple):
     answers: np.ndarray
     log_probabilities: np.ndarray  # of the answers under the policy that gave them
     advantages: np.ndarray
-    returns: np.ndarray  # what the value network should have said; anything without one
 
     def shuffled(self, config: PPOConfig, rng: np.random.Generator) -> Iterator["Batch"]:
         """Minibatches of each epoch, in an order of its own."""
@@ -49,35 +47,26 @@ class Batch(NamedTuple):
                 yield Batch(*(part[chosen] for part in self))
 
 
-class ActorCritic:
-    """A policy network that gives logits, and a value network of its own, with their optimisers and updates.
+class PolicyUpdate:
+    """A policy network that gives logits, with its optimiser and updates.
 
     Attributes:
         policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
-        value: Keras model, float32 [num, num_inputs] to [num, 1]; None where rewards are compared with siblings.
     """
 
     def __init__(
-        self, weights: np.ndarray, architecture: Architecture, actions: ActionSpace, config: PPOConfig, seed: int
+        self, weights: np.ndarray, architecture: Architecture, actions: ActionSpace, config: PPOConfig
     ) -> None:
         tf, num_inputs = import_tensorflow(), architecture.widths[0]
         self._actions, self._config = actions, config
         seen, vector = actions.seen_shape(num_inputs), tf.TensorSpec((None,), tf.float32)
         inputs = tf.TensorSpec((None, *seen), tf.float32)
         self.policy = _perceptron(architecture, weights, actions.input_shape(num_inputs))
-        self._policy_optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
-        self._policy_gradients = tf.function(self._of_policy, input_signature=[inputs, vector, vector, vector])
-        self.value: Any = None
-        self._value_optimizer: Any = None
-        if config.baseline == "network":
-            value_architecture = Architecture((num_inputs, *config.value_hidden, 1))
-            fresh = value_architecture.fresh(generator(seed, "ppo", "value"))
-            self.value = _perceptron(value_architecture, fresh, seen)
-            self._value_optimizer = _adam(self.value, config.value_learning_rate, config.max_gradient_norm)
-            self._value_gradients = tf.function(self._of_value, input_signature=[inputs, vector])
+        self._optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
+        self._gradients = tf.function(self._losses, input_signature=[inputs, vector, vector, vector])
 
     @property
-    def policy_weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray:
         """Weights of the policy as rollouts take them: float32 [num_params]."""
         return flatten(layers_of(self.policy))
 
@@ -91,8 +80,7 @@ class ActorCritic:
             variable.assign(array)
 
     def _variables(self) -> list[Any]:
-        owners = (self.policy, self.value, self._policy_optimizer, self._value_optimizer)
-        return [variable for owner in owners if owner is not None for variable in owner.variables]
+        return [*self.policy.variables, *self._optimizer.variables]
 
     def log_probabilities(self, inputs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Of actions, float32 [num_questions], under the policy: float32 [num_questions]."""
@@ -102,45 +90,34 @@ class ActorCritic:
         return np.asarray(self._actions.log_prob(ops, logits, chosen))
 
     def update(self, batch: Batch, rng: np.random.Generator, iteration: int = 0) -> dict[str, float]:
-        """Do several epochs over a batch, its questions in random order; the networks change in place.
+        """Do several epochs over a batch, its questions in random order; the policy changes in place.
 
-        The policy stops at the first minibatch on which it has moved further than ``max_kl``; the value network
-        goes on. The learning rate is that of the iteration, counted from 0.
+        It stops at the first minibatch on which it has moved further than ``max_kl``. The learning rate is that of the
+        iteration, counted from 0.
 
         Returns:
-            Means over the minibatches the policy saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the
-            last of them; ``value_loss``, mean over all, where there is a value network; ``policy_steps`` taken.
+            Means over the minibatches it saw: ``policy_loss``, ``entropy``, ``clip_fraction``; ``kl`` of the last of
+            them; ``policy_steps`` taken.
         """
         records: list[dict[str, float]] = []
-        value_losses: list[float] = []
-        moved_too_far = False
-        config = self._config
-        self._policy_optimizer.learning_rate = config.learning_rate * config.learning_rate_decay**iteration
+        config, num_steps = self._config, 0
+        self._optimizer.learning_rate = config.learning_rate * config.learning_rate_decay**iteration
         for part in batch.shuffled(config, rng):
             inputs = part.inputs.astype(np.float32)
-            if not moved_too_far:
-                records.append(self._update_policy(inputs, part))
-                moved_too_far = records[-1]["kl"] > config.max_kl
-            if self.value is not None:
-                loss, gradients = self._value_gradients(inputs, part.returns)
-                value_losses.append(_finite(loss, "value", "ppo.value_learning_rate"))
-                self._value_optimizer.apply(gradients)
-        _check_weights(self.policy, "policy", "ppo.learning_rate")
-        _check_weights(self.value, "value", "ppo.value_learning_rate")
+            tensors, gradients = self._gradients(inputs, part.answers, part.log_probabilities, part.advantages)
+            records.append({name: float(tensor) for name, tensor in tensors.items()})
+            if not np.isfinite(records[-1]["policy_loss"]):
+                raise TrainingError("the policy loss of PPO is not a number; lower ppo.learning_rate")
+            if records[-1]["kl"] > config.max_kl:
+                break
+            self._optimizer.apply(gradients)
+            num_steps += 1
+        if not all(np.isfinite(part).all() for part in self.policy.get_weights()):
+            raise TrainingError("the policy of PPO has weights that are not numbers; lower ppo.learning_rate")
         means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
-        value_loss = {"value_loss": float(np.mean(value_losses))} if value_losses else {}
-        return {**means, "kl": records[-1]["kl"], **value_loss, "policy_steps": len(records) - moved_too_far}
+        return {**means, "kl": records[-1]["kl"], "policy_steps": num_steps}
 
-    def _update_policy(self, inputs: np.ndarray, part: Batch) -> dict[str, float]:
-        """A step of the policy, unless it has moved too far by then."""
-        tensors, gradients = self._policy_gradients(inputs, part.answers, part.log_probabilities, part.advantages)
-        record = {name: float(tensor) for name, tensor in tensors.items()}
-        _finite(record["policy_loss"], "policy", "ppo.learning_rate")
-        if not record["kl"] > self._config.max_kl:
-            self._policy_optimizer.apply(gradients)
-        return record
-
-    def _of_policy(self, inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
+    def _losses(self, inputs: Any, chosen: Any, old: Any, advantages: Any) -> Any:
         """Losses of a minibatch, and gradients of the policy."""
         import tensorflow as tf
         from keras import ops
@@ -156,15 +133,6 @@ class ActorCritic:
         clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
         record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}
         return record, tape.gradient(loss, self.policy.trainable_variables)
-
-    def _of_value(self, inputs: Any, returns: Any) -> Any:
-        """Squared error of a minibatch, and gradients of the value network."""
-        import tensorflow as tf
-        from keras import ops
-
-        with tf.GradientTape() as tape:
-            loss = ops.mean(ops.square(self.value(inputs)[:, 0] - returns))
-        return loss, tape.gradient(loss, self.value.trainable_variables)
 
 
 def forward(network: Callable[[np.ndarray], Any], inputs: np.ndarray) -> np.ndarray:
@@ -202,14 +170,3 @@ def approximate_kl(log_ratio: Any) -> Any:
     from keras import ops
 
     return ops.mean(ops.expm1(log_ratio) - log_ratio)
-
-
-def _finite(loss: Any, network: str, setting: str) -> float:
-    if not np.isfinite(number := float(loss)):
-        raise TrainingError(f"the {network} loss of PPO is not a number; lower {setting}")
-    return number
-
-
-def _check_weights(network: Any, name: str, setting: str) -> None:
-    if network is not None and not all(np.isfinite(part).all() for part in network.get_weights()):
-        raise TrainingError(f"the {name} network of PPO has weights that are not numbers; lower {setting}")
