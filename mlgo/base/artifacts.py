@@ -423,7 +423,7 @@ def schema_of_trace(trace: pa.Table) -> pa.Schema:
     return trace_schema(trace_features(trace), trace.schema.field("answer").type)
 
 
-_UNIT = _field("unit", pa.string(), "translation unit, or number of a method in its collection")
+_UNIT = _field("unit", pa.string(), "number of a method in its collection")
 
 _CHOICE = [
     _field("score", pa.float64(), "what is to be small: PerfScore, bytes or executed instructions", nullable=True),
@@ -436,11 +436,8 @@ _CHOICE = [
 
 CSE_UNITS = _schema(
     _UNIT,
-    _field("project", pa.string(), "project of the unit; empty for methods of a collection"),
-    _field("language", pa.string(), "c, c++ or il"),
     _field("split", pa.string(), "train, validation or test"),
     _field("body_sha256", pa.string(), "equal for units that are the same but for their name"),
-    _field("batch", pa.string(), "units of a batch share compiles; empty for none"),
     _field("num_candidates", pa.int64(), "candidates without any elimination", nullable=True),
     _field("num_viable", pa.int64(), "of these, those that the compiler would eliminate", nullable=True),
     _field("skip_reason", pa.string(), "why the unit is not learnt from or judged; empty if it is"),

@@ -78,11 +78,8 @@ def repeats(bodies: Mapping[str, str]) -> dict[str, str]:
 def _unit_row(one: FoundUnit, split: str, skip_reason: str) -> dict[str, Any]:
     return {
         "unit": one.name,
-        "project": "",
-        "language": "il",
         "split": split,
         "body_sha256": one.body_sha256,
-        "batch": "",
         "num_candidates": len(one.none.candidates),
         "num_viable": one.none.candidates.num_viable,
         "skip_reason": skip_reason,

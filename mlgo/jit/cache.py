@@ -4,7 +4,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,9 @@ from mlgo.jit.outcome import Candidates, CompiledUnit, Decisions, Failed, Outcom
 from mlgo.pool.records import RecordFile, current_keys, outdated_keys, packed, unpacked
 
 _SUFFIX = ".choices"
-_COMPILER, _VERSION = "superpmi", 1
+_COMPILER, _VERSION = "superpmi", 2
 _MAGIC = b"MLC%d" % _VERSION
 _PREFIX = "method-"
-_PART = ""
-"""In front of each stored outcome, for compilers whose units have parts; the JIT's have none."""
 _PASSING = ("timeout", "memory", "crashed", "quarantined")
 """Failures that another try may not have. A deadline depends on the machine's load, and what is quarantined was not
 tried: other decisions ended processes of this worker."""
@@ -158,13 +156,13 @@ def encode_outcomes(outcomes: Outcomes) -> bytes:
     distinct = {_identity(one): one for one in compiled}
     place = {identity: number for number, identity in enumerate(distinct)}
     rows = [
-        [_PART, decisions, one.kind, one.message]
+        [decisions, one.kind, one.message]
         if isinstance(one, Failed)
-        else [_PART, decisions, *figures(one), place[_identity(one.candidates)]]
+        else [decisions, *figures(one), place[_identity(one.candidates)]]
         for decisions, one in outcomes.items()
     ]
     tables = [[one.names, one.values.tolist(), one.viable.astype(int).tolist()] for one in distinct.values()]
-    record = {"notes": None, "candidates": tables, "outcomes": rows}
+    record = {"candidates": tables, "outcomes": rows}
     return packed(json.dumps(record, separators=(",", ":")).encode())
 
 
@@ -172,8 +170,8 @@ def _identity(candidates: Candidates) -> tuple[tuple[str, ...], bytes, bytes]:
     return candidates.names, candidates.values.tobytes(), candidates.viable.tobytes()
 
 
-_FailedRow = tuple[Literal[""], Decisions | None, str, str]
-_CompiledRow = tuple[Literal[""], Decisions | None, FiniteFloat, int, Decisions, int, NonNegativeInt]
+_FailedRow = tuple[Decisions | None, str, str]
+_CompiledRow = tuple[Decisions | None, FiniteFloat, int, Decisions, int, NonNegativeInt]
 
 
 class _Record(BaseModel):
@@ -194,9 +192,9 @@ def decode_outcomes(payload: bytes) -> Outcomes:
     found: Outcomes = {}
     for row in record.outcomes:
         match row:
-            case (_, decisions, kind, message):
+            case (decisions, kind, message):
                 found[decisions] = Failed(kind, message)
-            case (_, decisions, score, code_bytes, requested, num_performed, table):
+            case (decisions, score, code_bytes, requested, num_performed, table):
                 found[decisions] = CompiledUnit(score, code_bytes, requested, num_performed, tables[table])
     return found
 
@@ -229,13 +227,13 @@ def outcomes_table(cache: CompileCache) -> tuple[pa.Table, pa.Schema]:
     candidate, as ``viable`` has; of an outcome that does not tell them they are null.
     """
     rows = [
-        {"content": f"{_PREFIX}{unit}", "part": _PART, "decisions": decisions, **choice_row(outcome), **_seen(outcome)}
+        {"content": f"{_PREFIX}{unit}", "decisions": decisions, **choice_row(outcome), **_seen(outcome)}
         for unit in cache.units()
         for decisions, outcome in cache.outcomes(unit).items()
     ]
     integers = pa.list_(pa.int64())
     features = dict.fromkeys(name for row in rows for name in row if name.startswith("f_"))
-    keys = [("content", pa.string()), ("part", pa.string()), ("decisions", integers)]
+    keys = [("content", pa.string()), ("decisions", integers)]
     seen = [("viable", pa.list_(pa.bool_())), *((name, integers) for name in features)]
     schema = pa.schema([*keys, *list(CSE_COMPILES)[2:], *seen])
     return pa.Table.from_pylist(rows, schema), schema

@@ -39,12 +39,12 @@ def choice_comparisons(measured: ScoreMatrix, rows: Sequence[ComparisonRow]) -> 
 
     Returns:
         ``{"task": ..., "measure": ..., "splits": {"test": {"units": ..., "labels": ..., "exhaustive_labels": ...,
-        "contenders": {"es-s0": {...}}, "projects": {}}}}``; a record is that of `unit_record`.
+        "contenders": {"es-s0": {...}}}}}``; a record is that of `unit_record`.
     """
     splits = {}
     for split in measured.splits:
         contenders = {row.name: _rounded(unit_record(row)) for row in rows if row.split == split}
-        splits[split] = {**unit_counts(measured, split), "contenders": contenders, "projects": {}}
+        splits[split] = {**unit_counts(measured, split), "contenders": contenders}
     return {"task": JIT_CSE.name, "measure": MEASURE, "splits": splits}
 
 

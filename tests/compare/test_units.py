@@ -42,18 +42,18 @@ def choice(unit, score, size=100):
     return {"unit": unit, **kept, "failure": "", "message": ""}
 
 
-def unit_row(unit, project, split, skip_reason=""):
+def unit_row(unit, split, skip_reason=""):
     counts = {"num_candidates": 3, "num_viable": len(unit) + 1, "skip_reason": skip_reason}
-    known = {"unit": unit, "project": project, "language": "c", "split": split, "body_sha256": unit, "batch": ""}
+    known = {"unit": unit, "split": split, "body_sha256": unit}
     return {**known, **counts}
 
 
 def write_run(root: Path, task="jit-cse", policies=POLICIES, labels=LABELS, heuristic=HEURISTIC, none=NONE, split=None):
     """A finished run: four test units, one for validation, none for training; one unit that is left out."""
     split = split or {unit: "validation" if unit == "e" else "test" for unit in heuristic}
-    units = [unit_row(unit, "", split[unit]) for unit in heuristic]
+    units = [unit_row(unit, split[unit]) for unit in heuristic]
     origin = {"task": task, "compiler": {"name": "some"}}
-    skipped = unit_row("skipped", "", "train", "fails without elimination: timeout")
+    skipped = unit_row("skipped", "train", "fails without elimination: timeout")
     write_rows(root / "baseline/units.parquet", [*units, skipped], CSE_UNITS, origin)
     compiles = [
         {"way": way, **choice(unit, score)}
@@ -171,7 +171,7 @@ def test_splits_without_units_are_left_out(tmp_path):
     comparisons = choice_comparisons(measured, unit_rows(measured, BOOTSTRAP))
     assert list(comparisons["splits"]) == ["test", "validation"]
     test = comparisons["splits"]["test"]
-    assert (test["units"], test["labels"], test["exhaustive_labels"], test["projects"]) == (4, 4, 2, {})
+    assert (test["units"], test["labels"], test["exhaustive_labels"]) == (4, 4, 2)
     assert list(test["contenders"]) == ["heuristic", "none", BEST, "es-s0", "es-s1", "es-mean", "bc-s0"]
     assert test["contenders"]["es-s0"]["score_sum"] == 158.25
     assert test["contenders"]["es-s0"]["heuristic"]["geomean"] == 0.840896

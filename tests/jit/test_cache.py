@@ -112,7 +112,7 @@ def stored(tmp_path):
     """File of the outcomes of a unit."""
     CompileCache(tmp_path, {}).add("x", FIRST)
     (path,) = record_files(tmp_path)
-    assert (path.name, json.loads(path.with_name("choices.json").read_text())) == ("method-x.choices", {"records": 1})
+    assert (path.name, json.loads(path.with_name("choices.json").read_text())) == ("method-x.choices", {"records": 2})
     return path
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_was_deleted_is_made_anew(tmp_path):
 
 def plain_record(**changes) -> dict:
     table = [["a"], [[1]], [1]]
-    return {"notes": None, "candidates": [table], "outcomes": [["", [0], 1.5, 7, [0], 1, 0]], **changes}
+    return {"candidates": [table], "outcomes": [[[0], 1.5, 7, [0], 1, 0]], **changes}
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def plain_record(**changes) -> dict:
     [
         [],
         {},
-        plain_record(outcomes=[["", [0], 1.5, 7, [0], 1, 1]]),
-        plain_record(outcomes=[["", [0], 1.5, 7, [0], 1]]),
-        plain_record(outcomes=[["", [0], "1", 7, [0], 1, 0]]),
-        plain_record(outcomes=[["", [0], float("nan"), 7, [0], 1, 0]]),
-        plain_record(outcomes=[["", [0.5], 1.5, 7, [0], 1, 0]]),
-        plain_record(outcomes=[[7, [0], 1.5, 7, [0], 1, 0]]),
+        plain_record(outcomes=[[[0], 1.5, 7, [0], 1, 1]]),
+        plain_record(outcomes=[[[0], 1.5, 7, [0], 1]]),
+        plain_record(outcomes=[[[0], "1", 7, [0], 1, 0]]),
+        plain_record(outcomes=[[[0], float("nan"), 7, [0], 1, 0]]),
+        plain_record(outcomes=[[[0.5], 1.5, 7, [0], 1, 0]]),
+        plain_record(outcomes=[["", [0], 1.5, 7, [0], 1, 0]]),  # of the version before
         plain_record(candidates=[[["a"], [[1, 2]], [1]]]),
         plain_record(candidates=[[[1], [[1]], [1]]]),
         plain_record(candidates=[[["a"], [["x"]], [1]]]),
@@ -179,7 +179,7 @@ def test_what_is_no_record(record, tmp_path, stored):
     payload = packed(json.dumps(record).encode())
     with pytest.raises(MALFORMED):
         decode_outcomes(payload)
-    stored.write_bytes(frame(b"MLC1", bytes(NONCE_BYTES) + payload))
+    stored.write_bytes(frame(b"MLC2", bytes(NONCE_BYTES) + payload))
     with pytest.raises(ArtifactError, match=r"is damaged at byte 0 \(.*\); delete it") as error:
         CompileCache(tmp_path, {}).outcomes("x")
     assert "\n" not in str(error.value)
