@@ -8,8 +8,6 @@ Example:
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
 from mlgo.base.artifacts import CSE_RESULTS, provenance, write_rows
 from mlgo.base.files import file_sha256
 from mlgo.base.names import PolicyName
@@ -30,11 +28,8 @@ def main() -> None:
     policy, name = load_choice_policy(args.policy), PolicyName.of(args.policy.name)
     units = eligible_units(baseline, *values.value("evaluate.splits"))
     work = partial(greedy, policy=policy, weights=policy.weights[None])
-    with (
-        ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool,
-        tqdm(total=len(units), desc=str(name), unit="unit", disable=None) as bar,
-    ):
-        found = pool.map(work, names_of(units), bar.update)
+    with ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool:
+        found = pool.map(work, names_of(units), str(name))
     rows = [
         {"unit": unit.name, "split": unit.split, "policy": name.learner, "seed": name.seed}
         | choice_row(found.get(unit.name, [LOST])[0])

@@ -8,8 +8,6 @@ Example:
 from functools import partial
 from pathlib import Path
 
-from tqdm import tqdm
-
 from mlgo.base.artifacts import CSE_EFFECTS, CSE_LABELS, provenance, write_rows
 from mlgo.base.config import CseConfig
 from mlgo.base.files import file_sha256
@@ -30,11 +28,8 @@ def main() -> None:
     largest_first = names_of(sorted(units, key=lambda unit: -unit.num_viable))
     limits = {"max_exhaustive": config.max_exhaustive, "max_trials": config.max_trials}
     work = partial(find_label, **limits, seed=seed)
-    with (
-        ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool,
-        tqdm(total=len(units), desc="labels", unit="unit", disable=None) as bar,
-    ):
-        found = pool.map(work, largest_first, bar.update)
+    with ChoicePool.of(values, args.workers, workers_of(values), args.work) as pool:
+        found = pool.map(work, largest_first, "labels")
     labels = {unit.name: label for unit in units if (label := found.get(unit.name)) is not None}
     rows = [
         {

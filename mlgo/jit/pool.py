@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tqdm import tqdm
+
 from mlgo.base.config import LOCAL_WORKERS, CseConfig, ReplayConfig, Settings, WorkersConfig
 from mlgo.base.scratch import Closing, shared_folder
 from mlgo.errors import ConfigError
@@ -105,19 +107,21 @@ class ChoicePool(Closing):
         """Workers that compile."""
         return self._pool.num_workers
 
-    def map(
-        self, work: Work[Result], units: Sequence[str], done: Callable[[int], object] = lambda num_units: None
-    ) -> dict[str, Result]:
-        """Find something out about units; gives results by unit, without those whose worker died."""
+    def map(self, work: Work[Result], units: Sequence[str], label: str = "") -> dict[str, Result]:
+        """Find something out about units; gives results by unit, without those whose worker died.
+
+        With a ``label``, a progress bar shows it.
+        """
         results: dict[str, Result] = {}
         orders = (_Order(work, unit, self._cache.outcomes(unit)) for unit in units)
-        for position, delivery in self._pool.map(orders, lambda order: Hint(order.unit)):
+        deliveries = self._pool.map(orders, lambda order: Hint(order.unit))
+        disable = None if label else True
+        for position, delivery in tqdm(deliveries, label, len(units), unit="unit", disable=disable):
             if not isinstance(delivery, WorkerLost):
                 self.store(delivery.learned)
                 self.num_asked += delivery.num_asked
                 self.num_compiled += delivery.num_compiled
                 results[units[position]] = delivery.result
-            done(1)
         return {unit: results[unit] for unit in units if unit in results}
 
     def store(self, learned: Mapping[str, Outcomes]) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from mlgo.base.artifacts import provenance
 from mlgo.base.config import CseConfig, ReplayConfig
@@ -88,8 +87,7 @@ class ChoiceContext(TrainContext[EligibleUnit]):
             wanted = {unit.name: unit.heuristic_choice for unit in units}
         units = [unit for unit in units if unit.name in wanted]
         work = partial(demonstrated, policy=self.policy, choices=wanted, num_orders=self.cse.orders, seed=self.seed)
-        with tqdm(total=len(units), desc="demonstrations", unit="unit", disable=None) as bar:
-            return demonstrations(list(self.pool.map(work, names_of(units), bar.update).values()))
+        return demonstrations(list(self.pool.map(work, names_of(units), "demonstrations").values()))
 
     @property
     def _labels(self) -> Path:
