@@ -14,6 +14,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ _MAX_PATH, _MAX_NAME, _MAX_PARTS = 3072, 240, 200
 _MAX_LINKED = 1 << 14
 """Files that links may add to a folder: a few that lead to each other make any number of paths."""
 _HASH, _SHA256 = "sha256", re.compile("[0-9a-f]{64}")
+_LOCK_TIMEOUT_S, _LOCK_POLL_S = 600.0, 0.005
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.tmp")
 
 
@@ -257,23 +259,39 @@ def place(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT) -> Iterator[int]:
+def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT, within_s: float = _LOCK_TIMEOUT_S) -> Iterator[int]:
     """Let one process at a time in; gives the descriptor of the lock.
 
     Args:
         path: the lock: a file, which is made where it is missing and may be removed by whoever holds it; with
             ``os.O_DIRECTORY`` a folder.
+
+    Raises:
+        ArtifactError: another process has held it for so many seconds.
+        OSError: there is no such lock, and it cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + within_s
     while True:
         descriptor = os.open(path, kind | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if _is_still(path, descriptor):
+            if _locks(descriptor) and _is_still(path, descriptor):
                 yield descriptor
                 return
         finally:
             os.close(descriptor)
+        if time.monotonic() > end:
+            raise ArtifactError(f"another process holds the lock {path} for {within_s:g} seconds; end it and run again")
+        time.sleep(_LOCK_POLL_S)
+
+
+def _locks(descriptor: int) -> bool:
+    """Whether nobody else holds the lock, so that it is ours now."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

@@ -5,15 +5,13 @@ runs in a build is native: the policy's exported class (`mlgo.deploy.export.cpp`
 once and kept. A driver knows the files it was made from; when one of them has changed, it has itself made anew.
 """
 
-import fcntl
 import os
 import shutil
 import struct
 import sys
 import sysconfig
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +23,7 @@ import pyarrow as pa
 from mlgo import __version__
 from mlgo.base.artifacts import column_type
 from mlgo.base.config import CompileConfig, changed_settings, default_compile
-from mlgo.base.files import content_hash, json_text, write_atomically, write_json, write_text
+from mlgo.base.files import content_hash, json_text, locked, write_atomically, write_json, write_text
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Form
 from mlgo.deploy import installed
@@ -47,7 +45,6 @@ DRIVER = "MLGO_DRIVER"
 """Environment variable in which ``bin/mlgo`` passes the place of the driver; ``bin/mlgo`` looks there the next time."""
 
 _SOURCES = Path(__file__).parent / "driver"
-_LOCK_TIMEOUT_S = 600.0
 _MAX_READ_BYTES = 1 << 20
 """Content that a driver reads whenever it starts; that takes a millisecond."""
 
@@ -110,7 +107,14 @@ def _installed() -> ModuleType:
 
 def make_driver(choice: DriverChoice, toolchain: Toolchain) -> Path:
     """Make the driver of a policy and a compiler, unless another process is making it: then wait for that one."""
-    with _locked(choice.place.parent):
+    folder = choice.place.parent
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / "lock"))
+        except OSError as error:
+            raise ArtifactError(
+                f"cannot write {folder}: {error.strerror}; set {CACHE} to a folder for drivers"
+            ) from error
         load_policy(choice.policy)  # says what is wrong with it; what is built is read after its files are hashed
         linker = find_linker()
         files = [choice.policy / "policy.json", choice.policy / "weights.npy", toolchain.binary, linker]
@@ -204,25 +208,3 @@ def _hash_of(path: Path) -> int:
     for byte in data:
         found = (found ^ byte) * 0x100000001B3 % (1 << 64)
     return found
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a driver's folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise ArtifactError(f"cannot write {folder}: {error.strerror}; set {CACHE} to a folder for drivers") from error
-    try:
-        end = time.monotonic() + _LOCK_TIMEOUT_S
-        while True:
-            with suppress(BlockingIOError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            if time.monotonic() > end:
-                raise ArtifactError(f"another process makes the driver in {folder} and does not end")
-            time.sleep(0.02)
-        yield
-    finally:
-        os.close(descriptor)

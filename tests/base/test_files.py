@@ -4,12 +4,13 @@ import os
 import shutil
 import subprocess
 import sys
+from threading import Thread
 from unittest import mock
 
 import pytest
 
 from mlgo.base import files
-from mlgo.base.files import copy_folder, hash64, is_file, is_folder, joined, open_input, write_atomically
+from mlgo.base.files import copy_folder, hash64, is_file, is_folder, joined, locked, open_input, write_atomically
 from mlgo.errors import ArtifactError, PolicyError
 from tests.conftest import REPOSITORY
 
@@ -151,3 +152,26 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(OSError, match="Input/output error") as caught:
         open_input(tmp_path / "m")
     assert caught.value.filename == str(tmp_path / "m")
+
+
+def test_a_lock_lets_one_in_at_a_time_and_is_not_waited_for_without_end(tmp_path):
+    lock = tmp_path / "new" / "lock"
+    message = rf"another process holds the lock {lock} for 0.05 seconds; end it"
+    with locked(lock), pytest.raises(ArtifactError, match=message), locked(lock, within_s=0.05):
+        pass
+    with locked(lock, within_s=0.0):
+        pass
+
+
+def test_a_lock_that_its_holder_removes_is_made_anew(tmp_path):
+    lock, inside = tmp_path / "lock", []
+
+    def second():
+        with locked(lock):
+            inside.append(lock.exists())
+
+    with locked(lock):
+        (waiting := Thread(target=second)).start()
+        lock.unlink()
+    waiting.join(60.0)
+    assert inside == [True]
