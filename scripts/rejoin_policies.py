@@ -46,7 +46,7 @@ def main() -> None:
         "joined_sha256": [model_sha256(folder) for folder in args.policies],
     }
     save_policy(replace(joint, origin=origin), args.output)
-    print(f"{args.output}: {origin['marginal']['members']} members, caution {args.caution:g}")
+    print(f"{args.output}: {len(args.policies)} policies, caution {args.caution:g}, {joint.weights.size:,} weights")
 
 
 if __name__ == "__main__":

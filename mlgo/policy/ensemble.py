@@ -201,7 +201,8 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
         cautious: name and policy of ``marginal`` that holds the clone; the first of ``policies`` if None.
 
     Returns:
-        The joint policy, with the first one's provenance but for the settings ``hidden``, ``caution`` and ``members``.
+        The joint policy, with the first one's provenance but for the settings ``hidden``, ``caution`` and ``members``
+        of an ensemble; the mean of linear policies is a linear one.
     """
     (name, first), *_ = policies.items()
     shape = _members_in(name, first)[0]
@@ -214,6 +215,10 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
                 "corpus and one configuration"
             )
         members += list(its_members)
+    if len(shape.widths) == 2 and caution == 0.0:
+        return replace(first, weights=np.mean(members, axis=0))  # the mean of linear policies is one
+    if len(shape.widths) == 2:
+        shape, members = Architecture((*shape.widths[:1], 2, 1)), [_two_units(shape, member) for member in members]
     heuristic = _clone_in(*(cautious or (name, first)), first) if caution > 0.0 else None
     settings = {
         **first.origin.get("marginal", {}),
@@ -253,16 +258,18 @@ def _clone_in(name: str, policy: Policy, first: Policy) -> Layer:
     return matrix[:, -1:], bias[-1:] + np.float32(1.0)
 
 
+def _two_units(shape: Architecture, member: np.ndarray) -> np.ndarray:
+    """A linear policy as a network with one hidden layer: x = relu(x) - relu(-x)."""
+    ((matrix, bias),) = shape.unflatten(member)
+    units = (np.concatenate([matrix, -matrix], axis=1), np.concatenate([bias, -bias]))
+    return flatten([units, (np.array([[1.0], [-1.0]]), np.zeros(1))])
+
+
 def _members_in(name: str, policy: Policy) -> tuple[Architecture, np.ndarray, float]:
     """Layer widths of a member, members float32 [num_members, num_params], and the caution they are joined with."""
     settings, network = policy.origin.get("marginal"), policy.architecture
     if settings is None and isinstance(network, Architecture) and network.groups == 1:
-        if len(network.widths) > 2:
-            return network, policy.weights[None], 0.0
-        matrix, bias = policy.layers[0]  # x = relu(x) - relu(-x)
-        units = (np.concatenate([matrix, -matrix], axis=1), np.concatenate([bias, -bias]))
-        output = (np.array([[1.0], [-1.0]], np.float32), np.zeros(1, np.float32))
-        return Architecture((len(matrix), 2, 1)), flatten([units, output])[None], 0.0
+        return network, policy.weights[None], 0.0
     if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
         shape = Architecture((len(policy.features), *settings["hidden"], 1))
         count, caution = settings["members"], settings["caution"]

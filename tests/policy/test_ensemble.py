@@ -169,9 +169,10 @@ def test_linear_policies_are_joined_as_well():
     inputs = [[2.0, 1.0], [2.0, -1.0]]
     # The first says 7 to both, the second 0 and -4: means 3.5 and 1.5, deviations 3.5 and 5.5.
     joint = rejoin(policies, 0.0)
-    assert joint.architecture == Architecture((2, 4, 1), groups=2)
+    assert (joint.architecture, joint.weights.tolist()) == (Architecture((2, 1)), [1.0, 1.0, 0.5])
     assert logits(joint.layers, np.array(inputs, np.float32)).tolist() == [3.5, 1.5]
     gated = rejoin(policies, 1.0, ("m", clone))
+    assert gated.architecture == gated_shape(TWO_UNITS, 2)
     assert logits(gated.layers, np.array(inputs, np.float32)).tolist() == pytest.approx([7.0, -4.0], abs=0.05)
 
 
