@@ -34,6 +34,8 @@ def main() -> None:
     args = parser.parse_args()
     if not 0.0 <= args.caution < float("inf"):
         raise ConfigError(f"--caution {args.caution}: give a number from 0 on")
+    if len({folder.resolve() for folder in args.policies}) < len(args.policies):
+        raise ConfigError("a policy is named twice; each would count once")
     if args.output in args.policies:
         raise ConfigError(f"--output {args.output} is one of the policies; give another folder")
     name = PolicyName.of(args.output.name)
@@ -45,8 +47,11 @@ def main() -> None:
         "seed": name.seed,
         "joined_sha256": [model_sha256(folder) for folder in args.policies],
     }
+    origin.pop("validation_reward", None)  # of the first alone
+    if args.cautious and args.caution > 0.0:
+        origin["cautious_sha256"] = model_sha256(args.cautious)
     save_policy(replace(joint, origin=origin), args.output)
-    print(f"{args.output}: {len(args.policies)} policies, caution {args.caution:g}, {joint.weights.size:,} weights")
+    print(f"{args.output}: {len(args.policies)} joined, caution {args.caution:g}, {joint.weights.size:,} weights")
 
 
 if __name__ == "__main__":

@@ -296,7 +296,7 @@ GENERALISATION = _schema(
 
 HEADROOM = _schema(
     *_MODULE,
-    _field("variant", pa.string(), "heuristic, never, always, random, single-call, trees or search"),
+    _field("variant", pa.string(), "heuristic, never, always, random, single-call or search"),
     *(_score(one, one.meaning) for one in MEASURES.values() if not one.is_by_function),
     _field("num_compiles", pa.int64(), "compiles asked for; 0 when the size was known from an earlier stage"),
     *_SUCCESS,
@@ -426,7 +426,7 @@ def schema_of_trace(trace: pa.Table) -> pa.Schema:
 _UNIT = _field("unit", pa.string(), "number of a method in its collection")
 
 _CHOICE = [
-    _field("score", pa.float64(), "what is to be small: PerfScore, bytes or executed instructions", nullable=True),
+    _field("score", pa.float64(), "what is to be small: PerfScore", nullable=True),
     _field("code_bytes", pa.int64(), "size of the code", "bytes", nullable=True),
     _field("requested", pa.list_(pa.int32()), "candidates to eliminate, by position; empty where the heuristic chose"),
     _field("num_performed", pa.int64(), "eliminations done", nullable=True),

@@ -267,12 +267,11 @@ def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT, within_s: float = _LO
             ``os.O_DIRECTORY`` a folder.
 
     Raises:
-        ArtifactError: another process has held it for so many seconds.
+        ArtifactError: another has held it for so many seconds, not counting those in which this process was stopped.
         OSError: there is no such lock, and it cannot be made.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    end = time.monotonic() + within_s
-    while True:
+    for _ in range(1 + math.ceil(within_s / _LOCK_POLL_S)):
         descriptor = os.open(path, kind | os.O_CLOEXEC, 0o644)
         try:
             if _locks(descriptor) and _is_still(path, descriptor):
@@ -280,9 +279,8 @@ def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT, within_s: float = _LO
                 return
         finally:
             os.close(descriptor)
-        if time.monotonic() > end:
-            raise ArtifactError(f"another process holds the lock {path} for {within_s:g} seconds; end it and run again")
         time.sleep(_LOCK_POLL_S)
+    raise ArtifactError(f"another process has held the lock {path} for {within_s:g} seconds; end it and run again")
 
 
 def _locks(descriptor: int) -> bool:

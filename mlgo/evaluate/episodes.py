@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from mlgo.host.session import CallAttribution, CompileResult
 from mlgo.objects.measures import Measure, relative_reward
 from mlgo.policy.features import Normalisation
 from mlgo.policy.policy import Policy
-
-if TYPE_CHECKING:  # workers read episodes, and hold no Arrow
-    pass
 
 Read = TypeVar("Read")
 

@@ -211,8 +211,8 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
         its_shape, its_members, _ = _members_in(other, policy)
         if its_shape != shape or not _alike(policy, first):
             raise PolicyError(
-                f"{other} and {name} differ in task, features, their scales, or hidden layers; join policies of one "
-                "corpus and one configuration"
+                f"{other} and {name} differ in task, languages, features, their scales, or hidden layers; join "
+                "policies of one corpus and one configuration"
             )
         members += list(its_members)
     if len(shape.widths) == 2 and caution == 0.0:
@@ -235,7 +235,7 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
 
 
 def _alike(policy: Policy, other: Policy) -> bool:
-    """Whether both see the same inputs: task, features, and centre, scale and unit of each."""
+    """Whether both see the same inputs: task, languages, features, and centre, scale and unit of each."""
 
     def scales(of: Policy) -> np.ndarray:
         scaling = of.normalisation
@@ -243,16 +243,20 @@ def _alike(policy: Policy, other: Policy) -> bool:
         unit = np.ones_like(scaling.scale) if scaling.unit is None else scaling.unit
         return np.stack([scaling.centre, scaling.scale, unit])
 
-    same = (policy.task, policy.features) == (other.task, other.features)
-    return same and np.array_equal(scales(policy), scales(other))
+    one, two = ((each.task, each.features, each.origin.get("languages")) for each in (policy, other))
+    return one == two and np.array_equal(scales(policy), scales(other))
 
 
 def _clone_in(name: str, policy: Policy, first: Policy) -> Layer:
     """The steep clone that `gated_ensemble` was given, but for rounding; for inputs as the first policy's."""
-    if _members_in(name, policy)[2] == 0.0 or not _alike(policy, first):
+    if _members_in(name, policy)[2] == 0.0:
         raise PolicyError(
-            f"{name} holds no clone of the heuristic for these members; give caution 0, or a policy that marginal has "
-            "trained with caution on the same corpus"
+            f"{name} holds no clone of the heuristic; give caution 0, or a policy that marginal has trained with some"
+        )
+    if not _alike(policy, first):
+        raise PolicyError(
+            f"the clone of the heuristic in {name} has other languages, features or scales than the members; train "
+            "both on one corpus with the same train.languages"
         )
     matrix, bias = policy.layers[0]
     return matrix[:, -1:], bias[-1:] + np.float32(1.0)
@@ -268,10 +272,13 @@ def _two_units(shape: Architecture, member: np.ndarray) -> np.ndarray:
 def _members_in(name: str, policy: Policy) -> tuple[Architecture, np.ndarray, float]:
     """Layer widths of a member, members float32 [num_members, num_params], and the caution they are joined with."""
     settings, network = policy.origin.get("marginal"), policy.architecture
-    if settings is None and isinstance(network, Architecture) and network.groups == 1:
-        return network, policy.weights[None], 0.0
+    if policy.overrides:
+        raise PolicyError(f"{name} was tuned to a program; join the policy that it was made from")
+    if settings is None and isinstance(network, Architecture):
+        shape, weights = network.ungrouped(policy.weights)
+        return shape, weights[None], 0.0
     if isinstance(settings, dict) and {"hidden", "members", "caution"} <= settings.keys():
-        shape = Architecture((len(policy.features), *settings["hidden"], 1))
+        shape = Architecture((policy.num_inputs, *settings["hidden"], 1))
         count, caution = settings["members"], settings["caution"]
         if policy.architecture == joint_shape(shape, count, caution):
             return shape, members_of(policy.weights, shape, count, caution), caution

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mlgo.base.files import content_hash, locked, place
 from mlgo.base.scratch import leave_shared_scratch, remove_own_scratch, shared_scratch
-from mlgo.errors import MlgoError, WorkerError
+from mlgo.errors import ArtifactError, MlgoError, WorkerError
 from mlgo.pool.cluster import LOCAL_INSTEAD, versions
 from mlgo.pool.cores import claim_core
 from mlgo.pool.worker import Answer, Raised, Runner
@@ -140,7 +140,7 @@ class RayWorker:
         assert self._runner is not None
         try:
             jobs = unpack(packed, self._local)
-        except OSError as error:
+        except (ArtifactError, OSError) as error:
             failure = WorkerError(f"node {self.node} cannot keep files of the run: {error}; {LOCAL_INSTEAD}")
             return {first: Raised(failure)}, []
         return self._runner.work_through(jobs)

@@ -156,7 +156,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 def test_a_lock_lets_one_in_at_a_time_and_is_not_waited_for_without_end(tmp_path):
     lock = tmp_path / "new" / "lock"
-    message = rf"another process holds the lock {lock} for 0.05 seconds; end it"
+    message = rf"another process has held the lock {lock} for 0.05 seconds; end it"
     with locked(lock), pytest.raises(ArtifactError, match=message), locked(lock, within_s=0.05):
         pass
     with locked(lock, within_s=0.0):

@@ -24,7 +24,7 @@ from mlgo.policy.ensemble import (
 )
 from mlgo.policy.features import Normalisation
 from mlgo.policy.network import Architecture, flatten, logits
-from mlgo.policy.policy import Policy
+from mlgo.policy.policy import Overrides, Policy
 from mlgo.policy.stored import load_policy
 from tests.conftest import REPOSITORY, WITHIN_S
 from tests.fakes.policies import linear_policy
@@ -152,7 +152,7 @@ def test_means_are_joined_again():
     means = {str(len(part)): trained(part, caution=0.0) for part in parts}
     again, at_once = rejoin(means, 0.0), rejoin({"all": trained(np.concatenate(parts))}, 0.0)
     assert again.weights[:-1] == pytest.approx(at_once.weights[:-1], abs=1e-5)
-    with pytest.raises(PolicyError, match="1 holds no clone of the heuristic for these members"):
+    with pytest.raises(PolicyError, match="1 holds no clone of the heuristic; give caution 0"):
         rejoin(means, 0.75)
 
 
@@ -176,6 +176,27 @@ def test_linear_policies_are_joined_as_well():
     assert logits(gated.layers, np.array(inputs, np.float32)).tolist() == pytest.approx([7.0, -4.0], abs=0.05)
 
 
+def test_what_is_joined_joins_again_for_candidates_of_several_inputs_and_for_groups_that_another_learner_took_over():
+    shape = Architecture((3, 5, 1))  # of a candidate: the feature, its mean, and whether it may be chosen
+    rng = generator(5, "rejoin")
+    scaling = Normalisation(("liveness",), np.zeros(1, np.float32), np.ones(1, np.float32))
+    parts = rng.standard_normal((3, shape.num_params)).astype(np.float32)
+    choosing = [Policy("regalloc-evict", scaling, shape, weights, {}) for weights in parts]
+    pair = rejoin({"a": choosing[0], "b": choosing[1]}, 0.0)
+    again, at_once = rejoin({"ab": pair, "c": choosing[2]}, 0.0), rejoin(dict(zip("abc", choosing, strict=True)), 0.0)
+    assert again.weights[:-1] == pytest.approx(at_once.weights[:-1], abs=1e-5)
+    finished = replace(pair, origin={"algorithm": "es"})  # one member with blocks of zeros
+    inputs = rng.uniform(-3, 3, (50, 3)).astype(np.float32)
+    alone = rejoin({"f": finished}, 0.0)
+    assert logits(alone.layers, inputs) == pytest.approx(logits(finished.layers, inputs), abs=1e-5)
+
+
+def test_a_clone_that_sees_other_inputs_is_refused():
+    message = "the clone of the heuristic in m has other languages, features or scales than the members"
+    with pytest.raises(PolicyError, match=message):
+        rejoin({"0": network(members(4, 1)[0])}, 2.0, ("m", trained(members(1, 3), scale=2.0)))
+
+
 def test_networks_of_other_learners_are_gated_by_the_clone_that_a_policy_of_marginal_holds():
     parts = members(4, 3)
     joint = rejoin(
@@ -184,19 +205,21 @@ def test_networks_of_other_learners_are_gated_by_the_clone_that_a_policy_of_marg
     expected = gated_ensemble(list(parts), SHAPE, HEURISTIC, 2.0)
     assert joint.weights == pytest.approx(expected, abs=1e-5)
     assert joint.origin == {"algorithm": "ppo", "marginal": {"hidden": [5], "caution": 2.0, "members": 3}}
-    with pytest.raises(PolicyError, match="0 holds no clone of the heuristic for these members"):
+    with pytest.raises(PolicyError, match="0 holds no clone of the heuristic; give caution 0"):
         rejoin({"0": network(parts[0])}, 2.0)
+
+
+OVERRIDES = Overrides(("callee_users",), np.array([[1]]), np.array([1]))
 
 
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (trained(members(2, 2), scale=2.0), "b and a differ in task, features, their scales, or hidden layers"),
+        (trained(members(2, 2), scale=2.0), "b and a differ in task, languages, features, their scales"),
+        (replace(trained(members(2, 2)), origin={"languages": ["c"]}), "b and a differ"),
+        (replace(trained(members(2, 2)), overrides=OVERRIDES), "b was tuned to a program; join the policy"),
         (replace(trained(members(2, 2)), task="inline-speed"), "b and a differ"),
-        (
-            replace(trained(members(2, 2)), origin={}),
-            "b and a differ in task, features, their scales, or hidden layers",
-        ),
+        (replace(trained(members(2, 2)), origin={}), "b and a differ in task, languages, features, their scales"),
         (linear_policy("inline-size", ["callee_users", "caller_users"], [0.0] * 3), "b and a differ"),
         (
             replace(trained(members(2, 2)), origin={"marginal": {"margins": [0.5]}}),
@@ -239,6 +262,13 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, arguments, message):
     assert message in run.stderr
     assert run.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_policy_that_is_named_twice_is_refused(tmp_path):
+    run = program(
+        RELEASED / "marginal-s0", f"{RELEASED}/../released/marginal-s0", "--caution", 0, "--output", tmp_path / "x-s0"
+    )
+    assert (run.returncode, run.stderr) == (1, "error: a policy is named twice; each would count once\n")
 
 
 def test_a_policy_is_not_overwritten(tmp_path):
