@@ -274,7 +274,7 @@ def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT, within_s: float = _LO
     for _ in range(1 + math.ceil(within_s / _LOCK_POLL_S)):
         descriptor = os.open(path, kind | os.O_CLOEXEC, 0o644)
         try:
-            if _locks(descriptor) and _is_still(path, descriptor):
+            if _try_lock(descriptor) and _is_still(path, descriptor):
                 yield descriptor
                 return
         finally:
@@ -283,8 +283,8 @@ def locked(path: Path, kind: int = os.O_RDWR | os.O_CREAT, within_s: float = _LO
     raise ArtifactError(f"another process has held the lock {path} for {within_s:g} seconds; end it and run again")
 
 
-def _locks(descriptor: int) -> bool:
-    """Whether nobody else holds the lock, so that it is ours now."""
+def _try_lock(descriptor: int) -> bool:
+    """Take the lock, unless somebody else holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return True

@@ -223,9 +223,8 @@ class TrainContext(ABC, Generic[Instance]):
         state, extra = load_state(path, *states)
         if state is not None:
             self._end_if_pruned(state.history)
-        extra = extra or {}
         failures = getattr(self.config, "quarantine_after", _QUARANTINE_AFTER)
-        self.quarantine = Quarantine(int(failures), None if asks_again else extra.get("failures"))
+        self.quarantine = Quarantine(int(failures), None if asks_again or extra is None else extra["failures"])
         with ExitStack() as stack:
             self.saver = stack.enter_context(BackgroundSaver())
             if self.compiles:

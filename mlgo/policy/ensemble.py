@@ -205,20 +205,19 @@ def rejoin(policies: Mapping[str, Policy], caution: float, cautious: tuple[str, 
         of an ensemble; the mean of linear policies is a linear one.
     """
     (name, first), *_ = policies.items()
-    shape = _members_in(name, first)[0]
-    members: list[np.ndarray] = []
+    parts = {other: _members_in(other, policy) for other, policy in policies.items()}
+    shape, members = parts[name][0], [member for _, each, _ in parts.values() for member in each]
     for other, policy in policies.items():
-        its_shape, its_members, _ = _members_in(other, policy)
-        if its_shape != shape or not _alike(policy, first):
+        if parts[other][0] != shape or not _alike(policy, first):
             raise PolicyError(
                 f"{other} and {name} differ in task, languages, features, their scales, or hidden layers; join "
                 "policies of one corpus and one configuration"
             )
-        members += list(its_members)
-    if len(shape.widths) == 2 and caution == 0.0:
-        return replace(first, weights=np.mean(members, axis=0))  # the mean of linear policies is one
     if len(shape.widths) == 2:
-        shape, members = Architecture((*shape.widths[:1], 2, 1)), [_two_units(shape, member) for member in members]
+        if caution == 0.0:
+            return replace(first, weights=np.mean(members, axis=0))
+        members = [_two_units(shape, member) for member in members]
+        shape = Architecture((shape.num_inputs, 2, 1))
     heuristic = _clone_in(*(cautious or (name, first)), first) if caution > 0.0 else None
     settings = {
         **first.origin.get("marginal", {}),
@@ -251,7 +250,8 @@ def _clone_in(name: str, policy: Policy, first: Policy) -> Layer:
     """The steep clone that `gated_ensemble` was given, but for rounding; for inputs as the first policy's."""
     if _members_in(name, policy)[2] == 0.0:
         raise PolicyError(
-            f"{name} holds no clone of the heuristic; give caution 0, or a policy that marginal has trained with some"
+            f"{name} holds no clone of the heuristic; give caution 0, or a policy of learner marginal with "
+            "marginal.caution above 0"
         )
     if not _alike(policy, first):
         raise PolicyError(

@@ -16,7 +16,7 @@ from mlgo.learn.base import SampledCompile, Trajectory
 from mlgo.learn.checkpoint import save_state
 from mlgo.learn.ppo.advantages import advantages_of_functions, advantages_over_siblings
 from mlgo.learn.ppo.loop import STATES, optimise
-from mlgo.learn.ppo.update import Batch, PolicyUpdate, approximate_kl, clipped_surrogate, forward, soften
+from mlgo.learn.ppo.update import Batch, TrainablePolicy, approximate_kl, clipped_surrogate, forward, soften
 from mlgo.policy.network import Architecture, logits
 from tests.conftest import REPOSITORY
 from tests.learn.toys import stopped
@@ -104,17 +104,17 @@ def test_probabilities_by_hand():
 
 def networks_loaded():
     """Keras is loaded by whoever makes networks."""
-    return PolicyUpdate(WRONG, LINEAR, BOOLEAN, CONFIG)
+    return TrainablePolicy(WRONG, LINEAR, BOOLEAN, CONFIG)
 
 
 @pytest.mark.parametrize("architecture", [LINEAR, DEEP])
 def test_the_network_is_the_policy_and_softening_divides_its_logits(architecture):
     weights = generator(0, "same").standard_normal(architecture.num_params).astype(np.float32)
     inputs = generator(1, "same").standard_normal((50, 2)).astype(np.float16)
-    learnt = PolicyUpdate(weights, architecture, BOOLEAN, CONFIG)
-    assert np.array_equal(learnt.weights, weights)
+    policy = TrainablePolicy(weights, architecture, BOOLEAN, CONFIG)
+    assert np.array_equal(policy.weights, weights)
     expected = logits(architecture.unflatten(weights), inputs.astype(np.float32))
-    assert forward(learnt.policy, inputs)[:, 0] == pytest.approx(expected, abs=1e-5)
+    assert forward(policy.model, inputs)[:, 0] == pytest.approx(expected, abs=1e-5)
     softened = logits(architecture.unflatten(soften(weights, architecture, 8.0)), inputs.astype(np.float32))
     assert np.array_equal(expected, 8.0 * softened)  # to the bit
 
@@ -122,13 +122,13 @@ def test_the_network_is_the_policy_and_softening_divides_its_logits(architecture
 @pytest.mark.parametrize(("iteration", "step"), [(0, 0.2), (2, 0.05)])
 def test_one_step_goes_up_the_advantage(iteration, step):
     config = configured(epochs=1, learning_rate_decay=0.5)
-    learnt = PolicyUpdate(np.zeros(3, np.float32), LINEAR, BOOLEAN, config)
+    policy = TrainablePolicy(np.zeros(3, np.float32), LINEAR, BOOLEAN, config)
     inputs = np.eye(2, dtype=np.float32)
     old = np.full(2, math.log(0.5), np.float32)
     batch = Batch(inputs, np.ones(2, np.float32), old, np.array([1.0, -2.0], np.float32))
-    record = learnt.update(batch, generator(0, "step"), iteration)
+    record = policy.update(batch, generator(0, "step"), iteration)
     # Adam's first step is the step size against the sign of the gradient: slopes -1/4, 1/2 and, for the bias, 1/4.
-    assert learnt.weights.tolist() == pytest.approx([step, -step, -step], rel=1e-3)
+    assert policy.weights.tolist() == pytest.approx([step, -step, -step], rel=1e-3)
     assert record["policy_loss"] == pytest.approx(0.5)  # -(1 - 2) / 2 at ratio 1
     assert record["entropy"] == pytest.approx(math.log(2.0))
     assert (record["kl"], record["clip_fraction"], record["policy_steps"]) == (0.0, 0.0, 1)
@@ -136,13 +136,13 @@ def test_one_step_goes_up_the_advantage(iteration, step):
 
 def test_the_policy_stops_where_it_has_moved_too_far():
     config = configured(max_kl=1e-4)
-    learnt = PolicyUpdate(WRONG, LINEAR, BOOLEAN, config)
+    policy = TrainablePolicy(WRONG, LINEAR, BOOLEAN, config)
     inputs = np.tile(np.eye(2, dtype=np.float32), (100, 1))
     from keras import ops
 
-    old = np.asarray(BOOLEAN.log_prob(ops, forward(learnt.policy, inputs)[:, 0], np.ones(200, np.float32)))
+    old = np.asarray(BOOLEAN.log_prob(ops, forward(policy.model, inputs)[:, 0], np.ones(200, np.float32)))
     batch = Batch(inputs, np.ones(200, np.float32), old, np.ones(200, np.float32))
-    record = learnt.update(batch, generator(0, "stop"))
+    record = policy.update(batch, generator(0, "stop"))
     assert record["policy_steps"] < 6  # minibatches there are
     assert record["kl"] > 1e-4
 

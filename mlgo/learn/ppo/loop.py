@@ -10,7 +10,7 @@ from mlgo.host.actions import ActionSpace
 from mlgo.learn.base import SampledCompile, State, Trajectory, Validate, run_steps, successful
 from mlgo.learn.ppo.advantages import advantages_of_functions, advantages_over_siblings
 from mlgo.learn.ppo.config import PPOConfig
-from mlgo.learn.ppo.update import Batch, PolicyUpdate, soften
+from mlgo.learn.ppo.update import Batch, TrainablePolicy, soften
 from mlgo.policy.network import Architecture
 
 Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
@@ -19,7 +19,7 @@ Collect = Callable[[np.ndarray, int], Sequence[SampledCompile | None]]
 
 @dataclass(frozen=True)
 class PpoState(State):
-    """State of a run, enough to resume it; arrays are of `PolicyUpdate.arrays`."""
+    """State of a run, enough to resume it; arrays are of `TrainablePolicy.arrays`."""
 
     arrays: tuple[np.ndarray, ...]
 
@@ -54,23 +54,23 @@ def optimise(
     Raises:
         NothingCompiled: every compile of an iteration failed, or no module is left to compile.
     """
-    learnt = PolicyUpdate(soften(start, architecture, config.start_temperature), architecture, actions, config)
+    policy = TrainablePolicy(soften(start, architecture, config.start_temperature), architecture, actions, config)
 
     def validated(state: PpoState) -> PpoState:
-        weights = learnt.weights
+        weights = policy.weights
         return state.validated(weights, validate(weights))
 
     if state is None:
         first = {"iteration": 0, "evaluations": 0}
-        state = validated(PpoState(learnt.weights, float("-inf"), (first,), learnt.arrays()))
-    learnt.restore(state.arrays)
+        state = validated(PpoState(policy.weights, float("-inf"), (first,), policy.arrays()))
+    policy.restore(state.arrays)
 
     def iteration(state: PpoState) -> PpoState:
-        asked = collect(learnt.weights, state.done)
+        asked = collect(policy.weights, state.done)
         compiles = successful(asked, "ppo", "an iteration")
-        batch, record = _over_siblings([one for each in compiles for one in each.episodes], learnt, config)
+        batch, record = _over_siblings([one for each in compiles for one in each.episodes], policy, config)
         if len(batch.answers):
-            record |= learnt.update(batch, generator(seed, "ppo", "minibatches", state.done), state.done)
+            record |= policy.update(batch, generator(seed, "ppo", "minibatches", state.done), state.done)
         rewards = np.array([one.reward for one in compiles])
         record = {
             "iteration": state.done + 1,
@@ -82,13 +82,13 @@ def optimise(
             **record,
             "evaluations": state.history[-1]["evaluations"] + len(asked),
         }
-        return replace(state, arrays=learnt.arrays(), history=(*state.history, record))
+        return replace(state, arrays=policy.arrays(), history=(*state.history, record))
 
     return run_steps(state, config.iterations, iteration, after_iteration, validated, config.validate_every)
 
 
 def _over_siblings(
-    episodes: Sequence[Trajectory], learnt: PolicyUpdate, config: PPOConfig
+    episodes: Sequence[Trajectory], policy: TrainablePolicy, config: PPOConfig
 ) -> tuple[Batch, dict[str, float]]:
     """Join the questions about which other episodes of their subject say something; the rest teaches nothing."""
     if config.baseline == "functions":
@@ -103,5 +103,5 @@ def _over_siblings(
         return Batch(*(np.zeros(0, np.float32) for _ in Batch._fields)), record
     inputs = np.concatenate([one.inputs for one in episodes])[differs]
     chosen = np.concatenate([one.answers for one in episodes]).astype(np.float32)[differs]
-    old = learnt.log_probabilities(inputs, chosen)
+    old = policy.log_probabilities(inputs, chosen)
     return Batch(inputs, chosen, old, advantages[differs].astype(np.float32)), record

@@ -47,11 +47,11 @@ class Batch(NamedTuple):
                 yield Batch(*(part[chosen] for part in self))
 
 
-class PolicyUpdate:
-    """A policy network that gives logits, with its optimiser and updates.
+class TrainablePolicy:
+    """A policy network with its optimiser: logits, and updates in place.
 
     Attributes:
-        policy: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
+        model: Keras model, float32 [num, ..., num_inputs] to [num, ..., 1].
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class PolicyUpdate:
         self._actions, self._config = actions, config
         seen, vector = actions.seen_shape(num_inputs), tf.TensorSpec((None,), tf.float32)
         inputs = tf.TensorSpec((None, *seen), tf.float32)
-        self.policy = _perceptron(architecture, weights, actions.input_shape(num_inputs))
-        self._optimizer = _adam(self.policy, config.learning_rate, config.max_gradient_norm)
+        self.model = _perceptron(architecture, weights, actions.input_shape(num_inputs))
+        self._optimizer = _adam(self.model, config.learning_rate, config.max_gradient_norm)
         self._gradients = tf.function(self._losses, input_signature=[inputs, vector, vector, vector])
 
     @property
     def weights(self) -> np.ndarray:
         """Weights of the policy as rollouts take them: float32 [num_params]."""
-        return flatten(layers_of(self.policy))
+        return flatten(layers_of(self.model))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """Weights and optimiser state, float32 [...] each, in a fixed order."""
@@ -80,13 +80,13 @@ class PolicyUpdate:
             variable.assign(array)
 
     def _variables(self) -> list[Any]:
-        return [*self.policy.variables, *self._optimizer.variables]
+        return [*self.model.variables, *self._optimizer.variables]
 
     def log_probabilities(self, inputs: np.ndarray, chosen: np.ndarray) -> np.ndarray:
         """Of actions, float32 [num_questions], under the policy: float32 [num_questions]."""
         from keras import ops
 
-        logits = forward(lambda part: self._actions.logits(self.policy, part), inputs)
+        logits = forward(lambda part: self._actions.logits(self.model, part), inputs)
         return np.asarray(self._actions.log_prob(ops, logits, chosen))
 
     def update(self, batch: Batch, rng: np.random.Generator, iteration: int = 0) -> dict[str, float]:
@@ -112,7 +112,7 @@ class PolicyUpdate:
                 break
             self._optimizer.apply(gradients)
             num_steps += 1
-        if not all(np.isfinite(part).all() for part in self.policy.get_weights()):
+        if not all(np.isfinite(part).all() for part in self.model.get_weights()):
             raise TrainingError("the policy of PPO has weights that are not numbers; lower ppo.learning_rate")
         means = {name: float(np.mean([record[name] for record in records])) for name in records[0]}
         return {**means, "kl": records[-1]["kl"], "policy_steps": num_steps}
@@ -124,7 +124,7 @@ class PolicyUpdate:
 
         config, actions = self._config, self._actions
         with tf.GradientTape() as tape:
-            logits = actions.logits(self.policy, inputs)
+            logits = actions.logits(self.model, inputs)
             log_ratio = actions.log_prob(ops, logits, chosen) - old
             ratio = ops.exp(log_ratio)
             gain = ops.mean(clipped_surrogate(ratio, advantages, config.clip_range))
@@ -132,7 +132,7 @@ class PolicyUpdate:
             loss = -gain - config.entropy_bonus * doubt
         clipped = ops.mean(ops.cast(ops.abs(ratio - 1.0) > config.clip_range, "float32"))
         record = {"policy_loss": loss, "entropy": doubt, "kl": approximate_kl(log_ratio), "clip_fraction": clipped}
-        return record, tape.gradient(loss, self.policy.trainable_variables)
+        return record, tape.gradient(loss, self.model.trainable_variables)
 
 
 def forward(network: Callable[[np.ndarray], Any], inputs: np.ndarray) -> np.ndarray:
