@@ -1,7 +1,8 @@
 """Build programs in Rust as people ship them, without and under a policy: how large they are, and how long it takes.
 
 Programs are recipes of crates. Files are stripped. Each program is run in all forms on the same input, and must print
-the same. Seconds are of processors. What was built before by the same rustc, under the same policy, is not built again.
+the same; with --tests, so do its own tests. Seconds are of processors, tests not included. What was built before by the
+same rustc, under the same policy, is not built again.
 
 Example:
     python scripts/rust_builds.py --output rust-builds --policy data/released/marginal-s0 config/corpora/crates/bkt.yaml
@@ -70,6 +71,7 @@ def main() -> None:
     parser.add_argument("--policy", type=Path, required=True, metavar="DIR", help="folder of the policy")
     parser.add_argument("--form", choices=forms, action="append", metavar="F", help=f"of {'; '.join(forms)}; all")
     parser.add_argument("--jobs", type=positive, default=2, help="jobs of a build (default: %(default)s)")
+    parser.add_argument("--tests", action="store_true", help="run the tests of each program, too")
     parser.add_argument("--reason", default="", metavar="TEXT", help="to look at the sealed test set; its log keeps it")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("recipes", nargs="+", type=Path, metavar="RECIPE")
@@ -121,7 +123,8 @@ def known(recipe: Recipe, form: str, tools: Mapping[str, str], args: argparse.Na
     """What an earlier run has kept of a program in a form, of the same sources, tools and policy."""
     path = _place(recipe, form, args)
     row = dict(read_json(path)) if path.exists() else {}
-    return row if row.get("made_from") == _made_from(recipe, form, tools) else None
+    complete = "tests" in row or not args.tests
+    return row if row.get("made_from") == _made_from(recipe, form, tools) and complete else None
 
 
 def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -147,6 +150,13 @@ def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]
         seconds = _processor_seconds() - before
         if _POLICY in parts and not (advised := _advised(log)):
             return {"failed": "no crate was compiled under the policy"}
+        tested: dict[str, Any] = {}
+        if args.tests:
+            try:
+                results = one.test(environment, asking if _POLICY in parts else ["cargo"])
+                tested = {"tests": len(results), "tested": content_sha256(results)}
+            except CorpusError as error:
+                tested = {"tests": 0, "untested": str(error)}
         files = sorted((installed / "bin").iterdir())
         sources = one.sources_of(one.name, one.version)
         return {
@@ -155,6 +165,7 @@ def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]
             "seconds": round(seconds, 1),
             "printed": content_sha256([_printed(path, sources) for path in files]),
             **({"advised": advised} if _POLICY in parts else {}),
+            **tested,
         }
 
 
@@ -222,8 +233,11 @@ def tables(rows: Rows) -> tuple[Table, Table]:
         slower = compare_scores(
             _values(rows, form, "seconds"), _values(rows, "z", "seconds"), list(rows), DEFAULT, list(rows)
         )
-        printed = [(row.get(form, {}).get("printed"), row.get("z", {}).get("printed")) for row in rows.values()]
-        together.append((form, saved(rows, form), slower, sum(one == z for one, z in printed if one is not None)))
+        alike = [
+            sum(one == row.get("z", {}).get(key) for row in rows.values() if (one := row.get(form, {}).get(key)))
+            for key in ("printed", "tested")
+        ]
+        together.append((form, saved(rows, form), slower, *alike))
     return (
         Table([text_column("program", str), *(count_column(form, cell(form)) for form in forms)], list(rows)),
         Table(
@@ -235,6 +249,7 @@ def tables(rows: Rows) -> tuple[Table, Table]:
                 count_column("over 0.5 % larger", lambda row: row[1].much_larger),
                 gain_column("seconds saved of z", lambda row: row[2].geomean),
                 count_column("print the same as z", lambda row: row[3]),
+                count_column("test the same as z", lambda row: row[4]),
             ],
             together,
         ),

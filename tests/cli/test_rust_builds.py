@@ -23,8 +23,8 @@ def builds(tmp_path):
     recipe = {"name": "app", "version": "0.1.0", "sha256": PINNED, "license": "MIT", "crate": crate}
     (tmp_path / "app.yaml").write_text(yaml.safe_dump(recipe))
 
-    def run(*forms, policy="marginal-s0"):
-        words = ["--output", tmp_path / "out", "--policy", RELEASED / policy, "--json", "--jobs", "1"]
+    def run(*forms, policy="marginal-s0", more=()):
+        words = [*more, "--output", tmp_path / "out", "--policy", RELEASED / policy, "--json", "--jobs", "1"]
         command = [sys.executable, "scripts/rust_builds.py", *words, *(f"--form={form}" for form in forms)]
         run = subprocess.run(
             [*command, tmp_path / "app.yaml"], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=600
@@ -50,3 +50,13 @@ def test_a_policy_changes_files_and_not_what_they_print(builds):
     (builds.folder / "out/app.z.json").unlink()
     assert "there is no folder" in builds("s", "z")["z"]["failed"]
     assert not (builds.folder / "out/app.z.json").exists()
+
+
+def test_programs_pass_their_own_tests_under_a_policy(builds):
+    without = builds("z")["z"]
+    assert "tests" not in without
+    found = builds("z", "z,policy", more=["--tests"])
+    assert {form: one["tests"] for form, one in found.items()} == {"z": 1, "z,policy": 1}
+    assert found["z"]["tested"] == found["z,policy"]["tested"]
+    assert found["z"]["printed"] == without["printed"]
+    assert builds("z")["z"] == found["z"]  # known, and kept with its tests

@@ -13,14 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlgo.base.files import content_sha256, file_sha256, is_file, is_folder, read_input, write_text
+from mlgo.base.files import content_sha256, copy_folder, file_sha256, is_file, is_folder, read_input, write_text
 from mlgo.base.output import make_folders
 from mlgo.corpus.capture.builds import Build, as_text, recorded_build
 from mlgo.corpus.capture.invocations import CRATES, RECORDS, wrap_tools
 from mlgo.corpus.capture.project import Captured, Extraction, write_project
 from mlgo.corpus.recipe import Crate, Recipe
 from mlgo.errors import CorpusError, ToolchainError
-from mlgo.host.process import Child
+from mlgo.host.process import Child, Completed
 
 _TIMEOUT_S = 3600.0
 _CONFIG = """\
@@ -46,6 +46,8 @@ _ANYWHERE = "/crates", "/target"
 _OF_USER = ("CARGO_", "MLGO_", "RUSTC", "RUSTDOC", "RUSTFLAGS")
 """Beginnings of variables that change what is built."""
 _MOST_SAID = 1 << 20
+_TEST = re.compile(r"^test (.+ \.\.\. (?:ok|FAILED|ignored.*))$", re.MULTILINE)
+"""Result of a test, as libtest prints it."""
 
 
 @dataclass(frozen=True)
@@ -147,14 +149,41 @@ class CrateBuild:
         """
         make_folders(self.folder, "target", "installed")
         installed = self.folder / "installed"
-        what = [f"--features={','.join(self.crate.features)}", "--bins", "--", f"{self.name}@={self.version}"]
-        what = what if self.crate.default_features else ["--no-default-features", *what]
+        what = [*self._features, "--bins", "--", f"{self.name}@={self.version}"]
         self._run(["install", "--no-track", f"--root={installed}", *what], environment, cargo)
         if not list(installed.glob("bin/*")):
             raise CorpusError(f"{self.name} {self.version} has no program with these features")
         return installed
 
+    def test(self, environment: Mapping[str, str], cargo: Sequence[str] = ("cargo",)) -> list[str]:
+        """Run the crate's own tests, built for release: names and what became of each, sorted.
+
+        Args:
+            cargo: see `install`.
+
+        Raises:
+            CorpusError: they cannot be built, for example since a crate that only they need is not in the folder.
+        """
+        source, said = self.folder / "source", self.folder / "tests.txt"
+        copy_folder(self.sources_of(self.name, self.version), source)
+        words = ["test", "--release", "--tests", "--no-fail-fast", f"--manifest-path={source / 'Cargo.toml'}"]
+        run = self._cargo([*words, *self._features], environment, cargo, said)
+        results = sorted(_TEST.findall(read_input(said).decode(errors="replace")))
+        if not results:  # with a status other than 0, some have failed, or were not built
+            self._check(run)
+        return results
+
+    @property
+    def _features(self) -> list[str]:
+        default = [] if self.crate.default_features else ["--no-default-features"]
+        return [*default, f"--features={','.join(self.crate.features)}"]
+
     def _run(self, words: Sequence[str], environment: Mapping[str, str], cargo: Sequence[str] = ("cargo",)) -> None:
+        self._check(self._cargo(words, environment, cargo))
+
+    def _cargo(
+        self, words: Sequence[str], environment: Mapping[str, str], cargo: Sequence[str], stdout: Path | None = None
+    ) -> Completed:
         """Run cargo, with a configuration of its own: in a folder of the user it would read that of the user."""
         home = self.folder / "cargo"
         write_text(home / "config.toml", _CONFIG.format(json.dumps(str(self.vendored))))
@@ -164,7 +193,10 @@ class CrateBuild:
             "CARGO_TERM_COLOR": "never",
             "CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS": "allow",
         }
-        run = Child([*cargo, *words], cwd=Path("/"), env=environment, tail_bytes=_MOST_SAID).finish(_TIMEOUT_S)
+        child = Child([*cargo, *words], cwd=Path("/"), env=environment, tail_bytes=_MOST_SAID, stdout=stdout)
+        return child.finish(_TIMEOUT_S)
+
+    def _check(self, run: Completed) -> None:
         if run.returncode is None:
             raise CorpusError(f"{self.name} {self.version} cannot be built: no end within {_TIMEOUT_S:g} s")
         if run.returncode != 0:

@@ -93,3 +93,33 @@ def test_a_crate_that_is_not_there_is_named(build, tmp_path):
     shutil.rmtree(vendored / "words-0.1.0")
     with pytest.raises(CorpusError, match=r"app 0\.1\.0 cannot be built: error: no matching package named `words`"):
         build(vendored, tmp_path / "out")
+
+
+def test_a_crate_runs_its_own_tests(tmp_path):
+    vendored = write_vendored(tmp_path / "crates")
+    recipe = Recipe(name="app", license="MIT", version="0.1.0", sha256=PINNED, crate=Crate(sources=str(vendored)))
+
+    def results(place):
+        one = CrateBuild.of(recipe, tmp_path, tmp_path / place)
+        return one.test(one.environment(1))
+
+    assert results("passing") == ["counts ... ok"]
+    main = vendored / "app-0.1.0/src/main.rs"
+    panicking = "{ panic!() }\n"
+    more = (
+        f"#[test] fn fails() {panicking}#[test] #[should_panic] fn panics() {panicking}#[test] #[ignore] fn not() {{}}"
+    )
+    main.write_text(main.read_text() + more)
+    assert results("failing") == [
+        "counts ... ok",
+        "fails ... FAILED",
+        "not ... ignored",
+        "panics - should panic ... ok",
+    ]
+    main.write_text(main.read_text() + "fn wrong() -> u8 { }")
+    with pytest.raises(CorpusError, match=r"app 0\.1\.0 cannot be built: error.*mismatched types"):
+        results("broken")
+    with (vendored / "app-0.1.0/Cargo.toml").open("a") as manifest:
+        manifest.write('[dev-dependencies]\nproptest = "1"\n')
+    with pytest.raises(CorpusError, match="proptest"):
+        results("lacking")
