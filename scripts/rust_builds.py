@@ -103,6 +103,8 @@ def main() -> None:
             if "failed" in row:  # not kept: it may be of this machine
                 print(f"{recipe.name}, {form}: {row['failed']}", file=sys.stderr, flush=True)
             else:
+                if "untested" in row:
+                    print(f"{recipe.name}, {form}: not tested: {row['untested']}", file=sys.stderr, flush=True)
                 write_json(_place(recipe, form, args), row)
     per_program, together = tables(rows)
     for look in looks:
@@ -139,24 +141,18 @@ def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]
         environment |= {f"{_PROFILE}{name}": value for name, value in profile.items()}
         if "folded" in parts:
             environment["CARGO_ENCODED_RUSTFLAGS"] += "".join(f"\x1f-Clink-arg={word}" for word in _folding())
-        log = folder / "crates.jsonl"
-        asking = [str(_MLGO), "cargo", f"--policy={args.policy.absolute()}", f"--log={log}"]
+        log, cargo = folder / "crates.jsonl", ["cargo"]
+        if _POLICY in parts:
+            cargo = [str(_MLGO), "cargo", f"--policy={args.policy.absolute()}", f"--log={log}"]
         try:
             one.check()
             before = _processor_seconds()
-            installed = one.install(environment, asking if _POLICY in parts else ["cargo"])
+            installed = one.install(environment, cargo)
         except CorpusError as error:
             return {"failed": str(error)}
         seconds = _processor_seconds() - before
         if _POLICY in parts and not (advised := _advised(log)):
             return {"failed": "no crate was compiled under the policy"}
-        tested: dict[str, Any] = {}
-        if args.tests:
-            try:
-                results = one.test(environment, asking if _POLICY in parts else ["cargo"])
-                tested = {"tests": len(results), "tested": content_sha256(results)}
-            except CorpusError as error:
-                tested = {"tests": 0, "untested": str(error)}
         files = sorted((installed / "bin").iterdir())
         sources = one.sources_of(one.name, one.version)
         return {
@@ -165,8 +161,17 @@ def build(recipe: Recipe, form: str, args: argparse.Namespace) -> dict[str, Any]
             "seconds": round(seconds, 1),
             "printed": content_sha256([_printed(path, sources) for path in files]),
             **({"advised": advised} if _POLICY in parts else {}),
-            **tested,
+            **(_tested(one, environment, cargo) if args.tests else {}),
         }
+
+
+def _tested(one: CrateBuild, environment: Mapping[str, str], cargo: Sequence[str]) -> dict[str, Any]:
+    """How many tests a program has, and a hash of what became of them; why, where they could not be run."""
+    try:
+        results = one.test(environment, cargo)
+    except CorpusError as error:
+        return {"tests": 0, "untested": str(error)}
+    return {"tests": len(results), "tested": content_sha256(results)} if results else {"tests": 0}
 
 
 def _advised(log: Path) -> int:

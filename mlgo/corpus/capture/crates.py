@@ -162,14 +162,14 @@ class CrateBuild:
             cargo: see `install`.
 
         Raises:
-            CorpusError: they cannot be built, for example since a crate that only they need is not in the folder.
+            CorpusError: they do not end, or cannot be built, for example since a crate that only they need is missing.
         """
         source, said = self.folder / "source", self.folder / "tests.txt"
         copy_folder(self.sources_of(self.name, self.version), source)
         words = ["test", "--release", "--tests", "--no-fail-fast", f"--manifest-path={source / 'Cargo.toml'}"]
         run = self._cargo([*words, *self._features], environment, cargo, said)
         results = sorted(_TEST.findall(read_input(said).decode(errors="replace")))
-        if not results:  # with a status other than 0, some have failed, or were not built
+        if run.returncode is None or not results:  # a status other than 0 means that some failed, or were not built
             self._check(run)
         return results
 

@@ -123,3 +123,14 @@ def test_a_crate_runs_its_own_tests(tmp_path):
         manifest.write('[dev-dependencies]\nproptest = "1"\n')
     with pytest.raises(CorpusError, match="proptest"):
         results("lacking")
+
+
+def test_tests_that_never_end_have_no_results(tmp_path, monkeypatch):
+    vendored = write_vendored(tmp_path / "crates")
+    main = vendored / "app-0.1.0/src/main.rs"
+    main.write_text(main.read_text() + "#[test] fn waits() { loop { std::thread::park() } }")
+    recipe = Recipe(name="app", license="MIT", version="0.1.0", sha256=PINNED, crate=Crate(sources=str(vendored)))
+    one = CrateBuild.of(recipe, tmp_path, tmp_path / "out")
+    monkeypatch.setattr("mlgo.corpus.capture.crates._TIMEOUT_S", 8.0)
+    with pytest.raises(CorpusError, match="no end within 8 s"):  # and not the results of those that did end
+        one.test(one.environment(1))
