@@ -31,7 +31,7 @@ from mlgo.learn.cost import cost_path
 CONTENDER = ("contender", "policy", "seed")
 OF_TRAININGS = ("policies/*/history.csv", str(cost_path(Path("work"), "*")))
 OF_POLICIES = ("policies/*/policy.json", "policies/*/weights.npy")
-MOST_WEIGHT_BYTES = 65536  # of a policy that is kept
+MOST_WEIGHT_BYTES = 262144  # of a policy that is kept
 
 
 class Kept(NamedTuple):

@@ -84,6 +84,7 @@ BUDGETS = {"evaluations": (100, 300, 1_000, 3_000, 10_000, 30_000), "minutes": (
 """By what is spent, compiles with validations, or minutes of one core: about equal steps of a logarithm."""
 
 _NEARLY = 0.9  # a training that ended after this share of a budget counts as one of that budget
+_BEYOND = 1.05  # iterations do not end at round numbers: up to this share of a budget is within it
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class BudgetCurve:
 
     def within(self, budget: float) -> np.ndarray | None:
         """Gain of each training within a budget, float64 [num_seeds]; None where trainings spent far less."""
-        reached = np.flatnonzero(self.spent <= budget)
+        reached = np.flatnonzero(self.spent <= _BEYOND * budget)
         if not reached.size or self.spent[-1] < _NEARLY * budget:
             return None
         found: np.ndarray = self.gains[:, reached[-1]]

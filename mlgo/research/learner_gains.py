@@ -22,10 +22,10 @@ from mlgo.report.pages import Column, RenderedPage, Style, Table, count_column, 
 from mlgo.report.training import budgets
 
 BUDGET_NOTE = (
-    "Reward of the best policy that a training has found within so many compiles, validations included, or so many "
-    "minutes of one core, at the mean pace of the training: median over the seeds, worst and best seed in parentheses. "
-    "It is measured on the validation modules that also choose the policy, so it says how fast a learner is, not what "
-    "it gains."
+    "Reward of the best policy that a training has found within so many compiles, or 5 % more, validations included, "
+    "or so many minutes of one core, at the mean pace of the training: median over the seeds, worst and best seed in "
+    "parentheses. It is measured on the validation modules that also choose the policy, so it says how fast a learner "
+    "is, not what it gains."
 )
 SIZE_NOTE = (
     "Gains of objects over the heuristic in total, all seeds together, by the bytes of text that a module has under "

@@ -367,7 +367,7 @@ def test_scoreboard_page(report, scoreboard, tmp_path):
     assert rows[6] == f"| es - bc | {more} | {more} | 1 of 1 |"
     assert rows[7] == "| learner | seeds | 100 compiles | 300 compiles | 3 minutes |"
     none = "+0.00 % (+0.00 to +0.00)"  # 300 and 310 compiles took 3.3 and 4.7 minutes of one core
-    assert rows[9] == f"| es | 2 | {none} | +0.50 % (+0.00 to +1.00) | {none} |"
+    assert rows[9] == f"| es | 2 | {none} | +1.00 % (+1.00 to +1.00) | {none} |"
     es = "data/policies/es-s0/weights.npy data/policies/es-s1/weights.npy"
     assert [line.strip() for line in lines if line.startswith("    ")] == [
         f"snakemake --cores 2 {es} --configfile {PRESET}",
@@ -381,10 +381,10 @@ def test_the_same_page_from_kept_results(report, scoreboard, tmp_path):
         report("scoreboard", "--data", data, "--markdown", tmp_path / "page.md")
         return (tmp_path / "page.md").read_text()
 
-    np.save(scoreboard / "policies/bc-s0/weights.npy", np.zeros(20_000, np.float32))  # too large to be kept
+    np.save(scoreboard / "policies/bc-s0/weights.npy", np.zeros(80_000, np.float32))  # too large to be kept
     keep_results("--data", scoreboard, "--output", tmp_path / "kept")
     whole, kept = page(scoreboard), page(tmp_path / "kept")
-    assert whole.replace("| bc | 0 | 20,000 |", "| bc | 0 | - |") == kept != whole
+    assert whole.replace("| bc | 0 | 80,000 |", "| bc | 0 | - |") == kept != whole
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,13 @@ def test_the_best_until_then_by_seed():
 
 def test_within_a_budget():
     one, other = budget_curves(CURVES)
-    assert one.within(59) is None
+    assert one.within(57) is None
     assert one.within(100).tolist() == [0, 0]
     assert one.within(950).tolist() == [0, 0.02]
     assert one.within(1000).tolist() == one.within(1111).tolist() == [0.03, 0.02]  # 1000 is 0.9 of 1111
     assert one.within(1112) is None
+    assert one.within(952).tolist() == [0, 0.02]  # 1.05 of it are 999.6
+    assert one.within(953).tolist() == [0.03, 0.02]
     assert other.within(100).tolist() == [0.01]
 
 
