@@ -34,6 +34,7 @@ mlgo cc --log compiles.jsonl -- -Oz -c file.c -o file.o
 mlgo cc --compiler /usr/bin/clang-19 -- -Oz -c file.c -o file.o
 mlgo cc --plain -- -Oz -c file.c -o file.o       the same compiler without the policy, to compare with
 make CC="mlgo cc --whole --" CFLAGS=-Oz          programs as one module each, linked by mlgo ld
+mlgo cc --cold -- -O2 -fprofile-sample-use=app.prof -c file.c       small where it is cold, the rest untouched
 """,
     "c++": """Compile C++ in a build, under a policy.
 
@@ -51,6 +52,11 @@ def add_parser(commands: Any) -> None:
         add_choice_options(parser)
         parser.add_argument("--whole", action="store_true", help="compile to bitcode, link as one module by mlgo ld")
         parser.add_argument("--thin", action="store_true", help="compile for ThinLTO, link by mlgo ld --thin")
+        parser.add_argument(
+            "--cold",
+            action="store_true",
+            help="ask only in functions that the profile of the build calls cold, at any level; see mlgo profile",
+        )
         parser.set_defaults(tool=name)
 
 
@@ -121,7 +127,8 @@ def run(args: argparse.Namespace) -> None:
         reason = "--plain" if args.plain else str(error)
         log(args, {"source": "", "outcome": "plain" if args.plain else "failed", "reason": reason})
         become_plain(args, None if args.plain else error, toolchain, choice)
-    flags = [f"--{name}" for name in ("plain", "whole", "thin", "any-level") if getattr(args, name.replace("-", "_"))]
+    switches = ("plain", "whole", "thin", "any-level", "cold")
+    flags = [f"--{name}" for name in switches if getattr(args, name.replace("-", "_"))]
     languages = ",".join(args.languages or ())
     ships = str(args.ships or "")
     named = {"--policy": args.policy, "--compiler": args.compiler, "--languages": languages, "--ships": ships}

@@ -12,8 +12,7 @@ from mlgo.cli.program import run_program
 from mlgo.errors import ConfigError
 
 _DESCRIPTION = """\
-Train machine-learned compiler heuristics with a stock compiler, and prove what they are worth.
-The pipeline runs by make, Snakemake or DVC. Options and examples: mlgo COMMAND --help.
+Train machine-learned compiler heuristics, prove what they are worth. Examples: mlgo COMMAND --help.
 """
 
 
@@ -28,6 +27,7 @@ COMMANDS = {
     "ld++": "mlgo.cli.ld",
     "cargo": "mlgo.cli.rust",
     "rustc": "mlgo.cli.rust",
+    "profile": "mlgo.cli.profile",
     "evaluate": "mlgo.cli.evaluate",
     "tune": "mlgo.cli.tune",
     "import": "mlgo.cli.import_model",

@@ -43,7 +43,7 @@ OTHER_LEVEL = "it compiles at another level than the policy was trained for"
 def add_parser(commands: Any) -> None:
     parser = add_command(commands, "rustc", cc.run, text=_HELP["rustc"])
     cc.add_policy_options(parser, "a rustc, and what it takes")
-    parser.set_defaults(tool="rustc", compiler="", languages=None, ships=None, whole=False, thin=False)
+    parser.set_defaults(tool="rustc", compiler="", languages=None, ships=None, whole=False, thin=False, cold=False)
     parser = add_command(commands, "cargo", run, text=_HELP["cargo"])
     cc.add_policy_options(parser, "what cargo takes", nargs=argparse.REMAINDER, metavar="ARGUMENT")
 

@@ -175,6 +175,28 @@ def test_every_level_if_asked(build):
     assert build.log[0]["questions"] == 2
 
 
+@pytest.mark.parametrize(("called", "questions"), [("use", 0), ("another", 2)])
+def test_cold_functions_alone(build, called, questions):
+    build.write("app.prof", f"{called}:1000000:1000\n 0: 1000\n")  # `use` is hot, or was never called
+    profile = ["-gline-tables-only", "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
+    run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (build.log[0]["outcome"], build.log[0]["questions"]) == ("advised", questions)
+
+
+@pytest.mark.parametrize("arguments", [[], ["-fprofile-sample-use=app.prof", "-fno-profile-sample-use"]])
+def test_without_a_profile_nothing_is_cold(build, arguments):
+    build.write("app.prof", "use:1:1\n 0: 1\n")
+    assert build.cc("-O2", *arguments, "-c", "calls.c", options=["--cold"]).returncode == 0
+    assert (build.log[0]["outcome"], build.log[0]["reason"][:20]) == ("plain", "it has no profile (-")
+
+
+@pytest.mark.parametrize("option", ["--whole", "--thin", "--ships=whole"])
+def test_cold_and_no_code_in_objects(build, option):
+    run = build.cc("-O2", "-c", "calls.c", options=["--cold", option])
+    assert (run.returncode, run.stderr[:34]) == (2, "mlgo cc: error: --cold needs objec")
+
+
 @pytest.mark.slow
 def test_the_driver_is_made_anew_when_its_policy_changes(build, cache):
     policy = shutil.copytree(default_policy(), build.folder / "policy")

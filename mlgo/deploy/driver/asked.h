@@ -13,6 +13,7 @@
 
 struct Options {
   bool IsCxx = false, IsCommand = false, IsPlain = false, IsWhole = false, IsThin = false, AnyLevel = false;
+  bool IsCold = false; // ask in functions alone that a profile calls cold
   const char *Log = nullptr;
   List<const char *> Languages; // in which the policy is asked, if not as it was made
 };

@@ -1,4 +1,4 @@
-// A compiler that asks a policy: `driver cc|c++|rustc [--plain] [--whole|--thin|--ships RECORD] [--any-level] [--languages L] [--log FILE] -- ARGUMENTS`.
+// A compiler that asks a policy: `driver cc|c++|rustc [--plain] [--whole|--thin|--ships RECORD] [--any-level|--cold] [--languages L] [--log FILE] -- ARGUMENTS`.
 //
 // It starts the real compiler with LLVM's interactive channel and answers its questions with the policy that it was made
 // with (settings.h). A command that compiles nothing, or not for size, becomes the real compiler at once. Whatever goes
@@ -116,6 +116,8 @@ const char *whyNot(const Options &Asked, const Command &Given) {
     return "--plain";
   if (!Given.HasCode || !(Given.NumSources || Given.ReadsInput))
     return "it compiles nothing";
+  if (Asked.IsCold && !Given.HasProfile)
+    return "it has no profile (-fprofile-use, -fprofile-sample-use), and --cold was given";
   if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels))
     return "it compiles at another level than the policy was trained for";
   return nullptr;
@@ -198,6 +200,9 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   Said Text;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
+  static const char *const OfCold[] = {"-mllvm", "-ml-inliner-skip-policy=if-caller-not-cold"};
+  if (Asked.IsCold)
+    Advice.add(OfCold, 2);
   const char *const Terminal = getenv("TERM");
   if (!Asked.IsCommand && isatty(2) && Terminal && !isSame(Terminal, "dumb")) // of which the compiler sees a pipe
     Advice.add("-fdiagnostics-color=always");
@@ -445,6 +450,8 @@ int main(int NumWords, char **Words) {
       Asked.IsThin = true;
     else if (isSame(Words[First], "--any-level"))
       Asked.AnyLevel = true;
+    else if (isSame(Words[First], "--cold"))
+      Asked.IsCold = Asked.AnyLevel = true; // profiles are of builds for speed
     else if (isSame(Words[First], "--log") && First + 1 < NumWords)
       Asked.Log = Words[++First];
     else if (startsWith(Words[First], "--log="))
@@ -459,6 +466,10 @@ int main(int NumWords, char **Words) {
     else if (!startsWith(Words[First], "--policy=") && !startsWith(Words[First], "--compiler=") &&
              !startsWith(Words[First], "--ships="))
       break;
+  }
+  if (Asked.IsCold && (Asked.IsWhole || Asked.IsThin)) {
+    fprintf(stderr, "mlgo cc: error: --cold needs objects with code; leave --whole, --thin and their --ships away\n");
+    return 2;
   }
   for (const char *One : Asked.Languages)
     if (!isSame(One, "c") && !isSame(One, "c++")) {
