@@ -23,12 +23,12 @@ from mlgo.cli.program import add_options
 from mlgo.corpus.build import source_folder
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, load_recipe, write_generated_files
 from mlgo.errors import MlgoError
-from mlgo.host.program import FIRST_LINK_S, count_instructions, find_valgrind, link_program
-from mlgo.host.toolchain import find_linker, find_toolchain
-from mlgo.objects.elf import global_symbols, read_sections, text_size
+from mlgo.host.program import count_instructions, find_valgrind
+from mlgo.objects.elf import read_sections, text_size
 from mlgo.pool.cores import usable_cores
 
-FOR_PROFILES = ["-gline-tables-only", "-fdebug-info-for-profiling"]
+STATIC = ["-target", "x86_64-linux-musl", "-static"]  # so that no machine runs another C library
+FOR_PROFILES = ["-g1", "-fdebug-info-for-profiling"]
 UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
 PLAIN, EVERYWHERE, COLD = "plain", "everywhere", "cold"
 
@@ -60,7 +60,7 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     sources = find_sources(recipe, root)
     advised = ["--policy", policy, "--languages", "c,c++"]
     first = compiled(root, sources, [PLAIN], ["--plain"], FOR_PROFILES)
-    mlgo(root, "c++", "--plain", "--", *first, "-o", "app")
+    mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
     kinds: dict[str, list[Any]] = {
         PLAIN: ["--plain"],
@@ -70,8 +70,7 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     found = {}
     for kind, options in kinds.items():
         objects = compiled(root, sources, [kind, "profile"], options, UNDER_PROFILE)
-        linker, target = find_linker(), find_toolchain("auto", "x86_64-linux-gnu").target
-        link_program(linker, objects, root / kind, Path("data/work/zig-cache"), FIRST_LINK_S, target)
+        mlgo(root, "c++", "--plain", "--", *STATIC, *objects, "-o", kind)
         size = sum(text_size(read_sections(one.read_bytes())) for one in objects)
         found[kind] = size, count_instructions(find_valgrind(), root / kind, 600.0, recipe.expected)
     return found
@@ -86,12 +85,10 @@ def compiled(
         unit, source = job
         output = root / f"{source.replace('/', '-')}.{'.'.join(name)}.o"
         tool = "c++" if unit.language == "c++" else "cc"
-        mlgo(root, tool, *options, "--", "-O2", *more, *unit.arguments(), "-c", source, "-o", output)
+        mlgo(root, tool, *options, "--", "-O2", *STATIC, *more, *unit.arguments(), "-c", source, "-o", output)
         return output
 
-    built = list(in_threads(build, sources, usable_cores()))
-    programs = [one for one in built if b"main" in global_symbols(one.read_bytes())[0]]
-    return [one for one in built if one not in programs or one.name.startswith("driver-") or len(programs) == 1]
+    return list(in_threads(build, sources, usable_cores()))
 
 
 def mlgo(folder: Path, *words: Any) -> None:

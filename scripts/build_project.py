@@ -8,6 +8,7 @@ Example:
 
 import platform
 import sys
+from functools import partial
 from pathlib import Path
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, provenance, write_rows
@@ -21,6 +22,7 @@ from mlgo.corpus.capture.crates import CrateBuild, crate_project
 from mlgo.corpus.capture.project import Extraction
 from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
+from mlgo.corpus.profiled import build_under_own_profile
 from mlgo.corpus.recipe import load_recipe
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import ProgramRunner
@@ -44,6 +46,7 @@ def main() -> None:
     form = ProjectName.of(args.project).form or settings.ships.form
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
     front_end = FrontEnd(toolchain, settings, shared / "zig-cache", get_task(task))
+    runner = ProgramRunner(toolchain.target, (shared / "zig-cache").absolute(), settings.compile_timeout_s)
     if recipe.wheel is not None or recipe.crate is not None:
         with scratch_directory() as scratch:
             folder = scratch / "captured"
@@ -58,13 +61,13 @@ def main() -> None:
     elif recipe.captured is not None:
         rows, programs = captured_project(args.project, recipe, task, limits)
     else:
-        rows = build_project(args.project, recipe, front_end, limits, shared / "sdists")
+        build = partial(build_under_own_profile, runner=runner) if values.value("corpus.own_profile") else build_project
+        rows = build(args.project, recipe, front_end, limits, shared / "sdists")
         programs = program_of_all(args.project, rows)
     tools = Tools(front_end, find_linker(), values.value("corpus.max_merged_instructions"), args.threads)
     if form != "objects":
         programs = sample(programs, most, seed, "corpus", args.project)
     if form == "program":
-        runner = ProgramRunner(toolchain.target, (shared / "zig-cache").absolute(), settings.compile_timeout_s)
         growth = values.value("corpus.max_program_growth")
         rows, programs = runnable_program(rows, programs, tools, RunCheck(runner, recipe.expected, growth))
     else:

@@ -165,6 +165,8 @@ class CorpusConfig(Section):
     """Larger linked files are merged to several modules, by their instructions before optimization."""
     max_program_growth: Annotated[float, Field(ge=1.0)]
     """Of programs that run: a compile whose text is more than this times that of the heuristic's has failed."""
+    own_profile: bool
+    """Recipes are programs, which run once, under valgrind; their sources are compiled with a profile of that."""
 
 
 class BaselineConfig(Section):

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     if not (functions := sample_functions(counts)):
         raise ProgramError(
             f"none of the {len(counts)} files that ran says which lines its code comes from; build the program with "
-            "-gline-tables-only -fdebug-info-for-profiling, and do not strip it"
+            "-g1 -fdebug-info-for-profiling, and do not strip it"
         )
     write_text(args.output, profile_text(functions, counts))
     if status:

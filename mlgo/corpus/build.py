@@ -21,6 +21,7 @@ from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generate
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import CompileError, CorpusError
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.module_file import Generation, module_file
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,19 @@ def captured_project(project: str, recipe: Recipe, task: str, limits: BuildLimit
     return sorted(rows, key=lambda row: str(row["module"])), linked
 
 
-def build_project(project: str, recipe: Recipe, compiler: FrontEnd, limits: BuildLimits, cache_dir: Path) -> list[Row]:
-    """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path."""
+def build_project(
+    project: str,
+    recipe: Recipe,
+    compiler: FrontEnd,
+    limits: BuildLimits,
+    cache_dir: Path,
+    profile: tuple[str, Path] | None = None,
+) -> list[Row]:
+    """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path.
+
+    A ``profile``, option and file, is that of all sources, and stays with their modules.
+    """
+    generation = Generation(profile=(profile[0], profile[1].read_bytes()) if profile else None)
     with scratch_directory() as folder:
         root = source_folder(recipe, cache_dir, folder)
         write_generated_files(recipe, root)
@@ -81,8 +93,10 @@ def build_project(project: str, recipe: Recipe, compiler: FrontEnd, limits: Buil
                 return row | columns_without(limits.left_out)
             try:
                 with scratch_directory() as own:
-                    compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, own / "module.bc")
-                    return row | columns_of(compiler, own / "module.bc")
+                    bitcode = own / "module.bc"
+                    compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode, profile)
+                    bitcode.write_bytes(module_file(bitcode.read_bytes(), generation))
+                    return row | columns_of(compiler, bitcode)
             except CompileError as error:
                 return row | columns_without(f"{error.kind}: {str(error).replace(f'{root}/', '')}")
 

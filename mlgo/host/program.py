@@ -40,8 +40,8 @@ from mlgo.host.toolchain import ask_version, find_linker, zig_environment
 from mlgo.objects.elf import global_symbols, read_sections, text_size
 
 # -O2 is for the C library and the compiler's own routines, which are otherwise built to be debugged; it does not touch
-# the objects. -s because symbols of the library would be most of the file.
-_LINK_OPTIONS = ("-static", "-O2", "-s")
+# the objects.
+_LINK_OPTIONS = ("-static", "-O2")
 _OF_CXX = (b"_Z", b"__cxa_", b"__gxx_")
 
 FIRST_LINK_S = 600.0
@@ -49,7 +49,13 @@ FIRST_LINK_S = 600.0
 
 
 def link_program(
-    linker: Path, objects: Sequence[Path], output: Path, cache_dir: Path, timeout_s: float, target: str
+    linker: Path,
+    objects: Sequence[Path],
+    output: Path,
+    cache_dir: Path,
+    timeout_s: float,
+    target: str,
+    options: Sequence[str] = ("-s",),  # symbols of the library would be most of the file
 ) -> None:
     """Link objects, one of which defines ``main``, with the C library, and with libc++ if they need that of C++.
 
@@ -61,6 +67,7 @@ def link_program(
             half a minute; later ones take less than a tenth of a second.
         timeout_s: deadline of the link.
         target: triple of the objects, such as ``x86_64-linux-gnu``; the program is for its first part.
+        options: further ones of the linker.
 
     Raises:
         LinkError: the linker refuses, for example because a symbol is missing.
@@ -75,13 +82,14 @@ def link_program(
             raise LinkError(f"an object cannot be linked: {error}") from error
         defined, needed = (frozenset[bytes]().union(*names) for names in zip(*symbols, strict=True))
         driver = "c++" if any(name.startswith(_OF_CXX) for name in needed - defined) else "cc"
-        command = [str(linker), driver, "-target", triple, *_LINK_OPTIONS, *files, "-o", str(program)]
+        command = [str(linker), driver, "-target", triple, *_LINK_OPTIONS, *options, *files, "-o", str(program)]
         await_linker(Child(command, cwd=directory, env=zig_environment(cache_dir)), timeout_s)
         write_atomically(output, lambda temporary: shutil.copy(program, temporary))
 
 
 _MAX_MEMORY_BYTES = 8 * 10**9
 _MAX_OUTPUT_BYTES = 10**7
+_MAX_COUNTS_BYTES = 10**9
 _COUNTS, _OUTPUT, _PROGRAM = "counts", "stdout", "program"
 _OPTIONS = (
     "--command-line-only=yes",  # neither ~/.valgrindrc nor VALGRIND_OPTS
@@ -91,6 +99,13 @@ _OPTIONS = (
 )
 _LACKEY = ("--tool=lackey", "--basic-counts=yes", "--detailed-counts=yes", "--vex-iropt-level=0")
 _CACHEGRIND = ("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
+_CALLGRIND_OUT = "callgrind"
+CALLGRIND = (
+    *("--tool=callgrind", "--dump-instr=yes", "-q"),
+    *("--compress-pos=no", "--compress-strings=no", "--demangle=no"),
+)
+"""Counts by address, and of calls."""
+
 _I_REFS = re.compile(r"^==\d+==\s+I\s+refs:\s+([\d,]+)$", re.MULTILINE)
 _INSTRUCTIONS = re.compile(r"^==\d+==\s+guest instrs:\s+([\d,]+)$", re.MULTILINE)
 _TYPE = re.compile(r"^==\d+==\s+[A-Z]+\d+\s+([\d,]+)\s+([\d,]+)\s+[\d,]+$", re.MULTILINE)
@@ -148,18 +163,26 @@ def count_instructions(valgrind: Valgrind, program: Path, timeout_s: float, expe
     instructions = _I_REFS.search(run.log)
     if instructions is None:
         raise run.refusal()
-    if run.exit_status != 0:
-        raise ProgramOutput(f"{program.name} ended with status {run.exit_status}")
-    if run.stdout != expected:
-        raise ProgramOutput(f"{program.name} printed {run.stdout[:60]!r}, where {expected[:60]!r} is right")
+    run.check(expected)
     return _number(instructions[1])
 
 
+def count_addresses(valgrind: Valgrind, program: Path, timeout_s: float, expected: bytes) -> str:
+    """Run a program that must print something; what callgrind writes of it, where the program is its only file."""
+    tool = (*CALLGRIND, f"--callgrind-out-file={_CALLGRIND_OUT}")
+    run = _run(valgrind, tool, program, timeout_s, _MAX_COUNTS_BYTES)
+    if not run.written:
+        raise run.refusal()
+    run.check(expected)
+    return run.written
+
+
 class _Run(NamedTuple):
-    """A run that ended by itself: name of the program, what valgrind logged and said, what it printed."""
+    """A run that ended by itself: name of the program, what valgrind logged, wrote and said, what it printed."""
 
     name: str
     log: str
+    written: str
     stderr: str
     stdout: bytes
     exit_status: int
@@ -169,8 +192,17 @@ class _Run(NamedTuple):
         reason = (self.stderr.strip() or self.log.strip()).splitlines()[-1:] or ["it said nothing"]
         return ProgramError(without_folders(f"valgrind cannot run {self.name}: {reason[0][:300]}"))
 
+    def check(self, expected: bytes) -> None:
+        """Raise ProgramOutput unless it did what it should."""
+        if self.exit_status != 0:
+            raise ProgramOutput(f"{self.name} ended with status {self.exit_status}")
+        if self.stdout != expected:
+            raise ProgramOutput(f"{self.name} printed {self.stdout[:60]!r}, where {expected[:60]!r} is right")
 
-def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float) -> _Run:
+
+def _run(
+    valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: float, max_bytes: int = _MAX_OUTPUT_BYTES
+) -> _Run:
     with scratch_directory() as directory:
         shutil.copy(program, directory / _PROGRAM)
         run = Child(
@@ -179,16 +211,18 @@ def _run(valgrind: Valgrind, tool: Sequence[str], program: Path, timeout_s: floa
             env={name: os.environ[name] for name in ("VALGRIND_LIB",) if name in os.environ},
             max_memory_bytes=_MAX_MEMORY_BYTES,
             stdout=directory / _OUTPUT,
-            max_file_bytes=_MAX_OUTPUT_BYTES,
+            max_file_bytes=max_bytes,
         ).finish(timeout_s)
         if run.returncode is None:
             raise ProgramTimeout(f"{program.name} did not end within {timeout_s:g} s")
         if run.returncode < 0:
             name = signal.Signals(-run.returncode).name
             raise ProgramError(f"{program.name} was ended by signal {-run.returncode} ({name})")
-        log = directory / _COUNTS
-        text = log.read_text(errors="replace") if log.exists() else ""
-        return _Run(program.name, text, run.stderr, (directory / _OUTPUT).read_bytes(), run.returncode)
+        log, written = (
+            path.read_text(errors="replace") if (path := directory / name).exists() else ""
+            for name in (_COUNTS, _CALLGRIND_OUT)
+        )
+        return _Run(program.name, log, written, run.stderr, (directory / _OUTPUT).read_bytes(), run.returncode)
 
 
 def _number(text: str) -> int:

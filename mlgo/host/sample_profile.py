@@ -18,13 +18,9 @@ from mlgo.base.files import read_input
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import ObjectError, ProgramError
 from mlgo.host.process import run_for_user
-from mlgo.host.program import Valgrind
+from mlgo.host.program import CALLGRIND, FIRST_LINK_S, ProgramRunner, Valgrind, count_addresses, link_program
 from mlgo.objects.lines import Frame, find_frames
 
-_CALLGRIND = (
-    *("--tool=callgrind", "--dump-instr=yes", "--trace-children=yes", "-q"),
-    *("--compress-pos=no", "--compress-strings=no", "--demangle=no"),
-)
 _POSITION = re.compile(r"(0x[0-9a-f]+) \S+ (\d+)$")
 _CALLS = re.compile(r"calls=(\d+) ")
 
@@ -60,14 +56,26 @@ class Samples:
 def run_counted(valgrind: Valgrind, command: Sequence[str]) -> tuple[int, dict[Path, Counts]]:
     """Run a command of the user's under callgrind, with what it starts; its status, and counts by linked file."""
     with scratch_directory() as folder:
-        counting = [str(valgrind.binary), *_CALLGRIND, f"--callgrind-out-file={folder}/%p.counts", *command]
-        status = run_for_user(counting, os.environ)
+        options = [*CALLGRIND, "--trace-children=yes", f"--callgrind-out-file={folder}/%p.counts"]
+        status = run_for_user([str(valgrind.binary), *options, *command], os.environ)
         found: dict[Path, Counts] = defaultdict(Counts)
         for file in sorted(folder.glob("*.counts")):
             read_counts(os.fsdecode(read_input(file)).splitlines(), found)
     if not found:
         raise ProgramError(f"valgrind counted nothing of {command[0]}, which ended with status {status}")
     return status, found
+
+
+def profile_of_program(runner: ProgramRunner, objects: Sequence[Path], expected: bytes) -> str:
+    """Profile of a program of the corpus, linked of objects with lines; errors are those of linking and running it."""
+    linker, valgrind = runner.find_tools()
+    with scratch_directory() as folder:
+        program = folder / "program"
+        link_program(linker, objects, program, runner.cache_dir, FIRST_LINK_S, runner.target, options=())
+        found: dict[Path, Counts] = defaultdict(Counts)
+        read_counts(count_addresses(valgrind, program, runner.timeout_s, expected).splitlines(), found)
+        own = next((of_file for path, of_file in found.items() if path.name == program.name), Counts())
+        return profile_text(sample_functions({program: own}), {program: own})
 
 
 def read_counts(lines: Sequence[str], found: dict[Path, Counts]) -> None:

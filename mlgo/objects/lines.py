@@ -29,7 +29,7 @@ class Frame(NamedTuple):
 def find_frames(data: bytes, addresses: Iterable[int]) -> dict[int, tuple[Frame, ...]]:
     """Frames by address, the outermost function first; without addresses that no function with a line covers.
 
-    Functions are known by the line of their declaration, which ``-gline-tables-only`` leaves out unless
+    Functions are known by the line of their declaration, which ``-g1`` leaves out unless
     ``-fdebug-info-for-profiling`` stands beside it.
 
     Raises:

@@ -178,7 +178,7 @@ def test_every_level_if_asked(build):
 @pytest.mark.parametrize(("called", "questions"), [("use", 0), ("another", 2)])
 def test_cold_functions_alone(build, called, questions):
     build.write("app.prof", f"{called}:1000000:1000\n 0: 1000\n")  # `use` is hot, or was never called
-    profile = ["-gline-tables-only", "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
+    profile = ["-g1", "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
     run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
     assert (run.returncode, run.stderr) == (0, "")
     assert (build.log[0]["outcome"], build.log[0]["questions"]) == ("advised", questions)

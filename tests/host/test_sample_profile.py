@@ -41,7 +41,7 @@ void _start(void)
   __asm__ volatile("syscall" : : "a"(60), "D"(status));
 }
 """
-WITH_LINES = ["-gline-tables-only", "-fdebug-info-for-profiling", "-fno-sanitize=all", "-fno-stack-protector"]
+WITH_LINES = ["-g1", "-fdebug-info-for-profiling", "-fno-sanitize=all", "-fno-stack-protector"]
 
 
 @pytest.fixture
