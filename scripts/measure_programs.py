@@ -18,12 +18,12 @@ from mlgo.base.scratch import scratch_directory, shared_folder
 from mlgo.cli.program import compiler_of, run_program, settings_of, stage_parser, workers_of
 from mlgo.errors import ConfigError, PolicyError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.programs import MakeAdvisor, Running, build_programs, measure_programs
+from mlgo.evaluate.programs import MakeAdvisor, build_programs, measure_programs
 from mlgo.evaluate.shipped import NEVER, reference_names
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import find_valgrind
+from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.host.tasks.task import HEURISTIC, Advisor, Setting, get_task
-from mlgo.host.toolchain import Quirks, find_linker
+from mlgo.host.toolchain import Quirks
 from mlgo.policy.stored import load_policy
 
 RANDOM_CONTENDERS = 4
@@ -32,7 +32,9 @@ RANDOM_CONTENDERS = 4
 
 def main() -> None:
     parser = stage_parser(__doc__, "--work", "--workers")
-    parser.add_argument("--recipes", type=Path, required=True, help="folder of recipes, one <program>.yaml each")
+    parser.add_argument(
+        "--recipes", type=Path, required=True, help="folder of recipes; projects that trained are left out"
+    )
     parser.add_argument("--policies", type=Path, nargs="*", default=[], help="folders")
     parser.add_argument("--needs-valgrind", action="store_true", help="fail where valgrind is missing")
     parser.add_argument("--output", type=Path, required=True)
@@ -41,30 +43,32 @@ def main() -> None:
     values = settings_of(args)
     (toolchain, settings), task = compiler_of(values), get_task(values.value("task"))
     seed, where = values.value("seed"), workers_of(values)
-    recipes = sorted(args.recipes.glob("*.yaml"))
+    seen = {*values.value("corpus.splits.train"), *values.value("corpus.splits.validation")}
+    recipes = [path for path in sorted(args.recipes.glob("*.yaml")) if path.stem not in seen]
     if not recipes:
-        raise ConfigError(f"{args.recipes} holds no recipe of a program")
+        raise ConfigError(
+            f"{args.recipes} holds no recipe of a program that is in neither corpus.splits.train nor validation"
+        )
     contenders = _references(toolchain.quirks, task.name, seed, values.value("baseline.random_inline_share"))
     for folder in args.policies:
         policy = load_policy(folder)
         if policy.task != task.name:
             raise PolicyError(f"{folder} was trained for task {policy.task}, not {task.name}")
         contenders[folder.name] = partial(_same, policy)
-    cache = shared_folder(args.work) / "zig-cache"
+    cache = (shared_folder(args.work) / "zig-cache").absolute()
     valgrind = find_valgrind() if args.needs_valgrind or shutil.which("valgrind") else None
-    running = Running(
-        find_linker(), valgrind, toolchain.target, cache.absolute(), settings.compile_timeout_s, args.workers
-    )
+    runner = ProgramRunner(toolchain.target, cache, settings.compile_timeout_s)
     with (
         scratch_directory() as folder,
         CompileHost(toolchain, task.name, settings, args.workers, workers=where) as host,
     ):
-        programs = build_programs(recipes, FrontEnd(toolchain, settings, cache, task), folder, args.workers)
-        levels = {}
+        profiler = runner if values.value("corpus.own_profile") else None
+        build = partial(build_programs, recipes, num_threads=args.workers, runner=profiler)
+        programs, levels = build(FrontEnd(toolchain, settings, cache, task), folder), {}
         for level in (name for name in reference_names(task, settings.optimization) if name != NEVER):
             there = FrontEnd(toolchain, settings.model_copy(update={"optimization": level}), cache, task)
-            levels[level] = build_programs(recipes, there, folder / level, args.workers)
-        rows = measure_programs(host, running, programs, contenders, folder, levels)
+            levels[level] = build(there, folder / level)
+        rows = measure_programs(host, runner, valgrind, programs, contenders, folder, levels)
     origin = provenance(
         **toolchain.provenance,
         task=task.name,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -10,13 +11,15 @@ from tqdm import tqdm
 from mlgo.base.artifacts import Row
 from mlgo.base.files import write_bytes
 from mlgo.corpus.build import BuildLimits, build_project
+from mlgo.corpus.profiled import build_under_own_profile
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import CompileError
 from mlgo.evaluate.compiles import CompileHost
 from mlgo.evaluate.worker import CompileJob, CompileOutcome
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import FIRST_LINK_S, Valgrind, count_run, link_program
+from mlgo.host.program import FIRST_LINK_S, ProgramRunner, Valgrind, count_run, link_program
 from mlgo.host.tasks.task import Advisor
+from mlgo.host.toolchain import find_linker
 from mlgo.objects.measures import MEASURES
 
 NO_VALGRIND = "valgrind, which counts what programs execute, is missing; install the package valgrind and run again"
@@ -35,25 +38,16 @@ class BitcodeProgram:
     expected: bytes
 
 
-@dataclass(frozen=True)
-class Running:
-    """How programs are linked and run."""
-
-    linker: Path  # what `toolchain.find_linker` gives
-    valgrind: Valgrind | None  # what `counting.find_valgrind` gives; None where there is none, so that nothing runs
-    target: str
-    cache_dir: Path
-    timeout_s: float  # deadline of a run under valgrind, in seconds
-    num_threads: int
-
-
-def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int) -> list[BitcodeProgram]:
-    """Compile programs of the checkout to bitcode; each has a recipe, and ``expected.txt`` beside its sources."""
+def build_programs(
+    recipes: Sequence[Path], compiler: FrontEnd, folder: Path, num_threads: int, runner: ProgramRunner | None = None
+) -> list[BitcodeProgram]:
+    """Compile programs to bitcode; each recipe says what its program prints. A ``runner`` makes a profile of each."""
     folder.mkdir(parents=True, exist_ok=True)
+    build = build_project if runner is None else partial(build_under_own_profile, runner=runner)
     programs = []
     for path in sorted(recipes):
         recipe = load_recipe(path)
-        rows = build_project(path.stem, recipe, compiler, BuildLimits(1_000, 0.0, 0, num_threads), folder)
+        rows = build(path.stem, recipe, compiler, BuildLimits(1_000, 0.0, 0, num_threads), folder)
         modules = []
         for number, row in enumerate(rows):
             modules.append(folder / f"{path.stem}-{number}.bc")
@@ -64,13 +58,14 @@ def build_programs(recipes: Sequence[Path], compiler: FrontEnd, folder: Path, nu
 
 def measure_programs(
     host: CompileHost,
-    running: Running,
+    runner: ProgramRunner,
+    valgrind: Valgrind | None,
     programs: Sequence[BitcodeProgram],
     contenders: Mapping[str, MakeAdvisor],
     folder: Path,
     levels: Mapping[str, Sequence[BitcodeProgram]] | None = None,
 ) -> list[Row]:
-    """Build every program under every contender, run it, and count.
+    """Build every program under every contender, run it, and count; without valgrind nothing runs.
 
     Returns:
         Rows of ``artifacts.PROGRAMS``, by program and contender. What cannot be built or run is a row, too.
@@ -85,9 +80,9 @@ def measure_programs(
             jobs.append(CompileJob(key, module, advisor, optimization=level, object_path=path))
     outcomes = iter(host.compile_all(jobs, "programs"))
     compiled = [[next(outcomes) for _ in program.modules] for program, _ in pairs]
-    with ThreadPoolExecutor(running.num_threads) as pool:
+    with ThreadPoolExecutor(host.num_workers) as pool:
         built = [program for program, _ in pairs], [name for _, name in pairs], compiled
-        rows = pool.map(lambda program, name, outcomes: _row(running, program, name, outcomes, folder), *built)
+        rows = pool.map(lambda one, name, found: _row(runner, valgrind, one, name, found, folder), *built)
         return list(tqdm(rows, "runs", len(pairs), unit="run", disable=None))
 
 
@@ -96,7 +91,12 @@ def _objects(program: BitcodeProgram, contender: str, folder: Path) -> list[Path
 
 
 def _row(
-    running: Running, program: BitcodeProgram, contender: str, outcomes: Sequence[CompileOutcome], folder: Path
+    runner: ProgramRunner,
+    valgrind: Valgrind | None,
+    program: BitcodeProgram,
+    contender: str,
+    outcomes: Sequence[CompileOutcome],
+    folder: Path,
 ) -> Row:
     results = [outcome.result for outcome in outcomes if outcome.result is not None]
     row: Row = {"program": program.name, "contender": contender, "failure": "", "message": ""}
@@ -106,12 +106,12 @@ def _row(
     for name in (name for name, measure in MEASURES.items() if measure.of_program):
         scores = [result.scores[name] for result in results]
         row[name] = None if None in scores else sum(score for score in scores if score is not None)
-    if running.valgrind is None:
+    if valgrind is None:
         return row | {"failure": "valgrind", "message": NO_VALGRIND}
     executable, objects = folder / f"{program.name}.{contender}", _objects(program, contender, folder)
     try:
-        link_program(running.linker, objects, executable, running.cache_dir, FIRST_LINK_S, running.target)
-        run = count_run(running.valgrind, executable, running.timeout_s)
+        link_program(find_linker(), objects, executable, runner.cache_dir, FIRST_LINK_S, runner.target)
+        run = count_run(valgrind, executable, runner.timeout_s)
     except CompileError as error:
         return row | {"failure": error.kind, "message": str(error)}
     right = run.exit_status == 0 and run.stdout == program.expected

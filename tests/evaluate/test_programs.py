@@ -6,13 +6,12 @@ import pytest
 
 from mlgo.errors import CorpusError, ToolchainError
 from mlgo.evaluate import CompileHost
-from mlgo.evaluate.programs import NO_VALGRIND, Running, build_programs, measure_programs
+from mlgo.evaluate.programs import NO_VALGRIND, build_programs, measure_programs
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import find_valgrind
+from mlgo.host.program import ProgramRunner, find_valgrind
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
-from mlgo.host.toolchain import find_linker
 from tests.conftest import REPOSITORY
 
 TASK = get_task("regalloc-evict")
@@ -29,13 +28,13 @@ def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cach
         valgrind = find_valgrind()
     except ToolchainError as error:
         pytest.skip(str(error))
-    running = Running(find_linker(), valgrind, toolchain.target, zig_cache, 120.0, 2)
+    runner = ProgramRunner(toolchain.target, zig_cache, 120.0)
     (program,) = build_programs([REPOSITORY / "config/programs/json.yaml"], front_end, tmp_path, 1)
     programs = [program, replace(program, name="wrong", expected=b"something else")]
     programs.append(replace(program, name="broken", modules=(program.modules[0], tmp_path / "missing.bc")))
     contenders = {"heuristic": lambda name: None, "lightest": lambda name: LIGHTEST, "first": lambda name: FIRST_LEGAL}
     with leaves_nothing(), CompileHost(toolchain, TASK.name, fast, 2) as host:
-        rows = measure_programs(host, running, programs, contenders, tmp_path)
+        rows = measure_programs(host, runner, valgrind, programs, contenders, tmp_path)
     by_pair = {(row["program"], row["contender"]): row for row in rows}
     assert list(by_pair) == [(one.name, name) for one in programs for name in contenders]
     plain, first = by_pair["json", "heuristic"], by_pair["json", "first"]
@@ -68,9 +67,9 @@ def test_levels_stand_beside_contenders_and_without_valgrind_nothing_runs(toolch
     )
     never = get_task("inline-size").references.passive
     contenders = {"heuristic": lambda name: None, "never": lambda name: never}
-    running = Running(find_linker(), None, toolchain.target, tmp_path / "cache", 120.0, 1)
+    runner = ProgramRunner(toolchain.target, tmp_path / "cache", 120.0)
     with CompileHost(toolchain, "inline-size", settings, 1) as host:
-        rows = measure_programs(host, running, programs, contenders, tmp_path, {"-O2": faster})
+        rows = measure_programs(host, runner, None, programs, contenders, tmp_path, {"-O2": faster})
     assert [(row["program"], row["contender"]) for row in rows] == [("hash", one) for one in (*contenders, "-O2")]
     assert {(row["failure"], row["message"]) for row in rows} == {("valgrind", NO_VALGRIND)}
     plain, _, at_o2 = (row["text_bytes"] for row in rows)

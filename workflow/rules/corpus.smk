@@ -37,6 +37,7 @@ rule build_project:
             "corpus.max_modules_per_project",
             "corpus.max_failed_share",
             "corpus.max_merged_instructions",
+            "corpus.own_profile",
             *program_settings(wildcards.place),
             values=config_at(wildcards.place),
         ),

@@ -26,7 +26,15 @@ rule measure_programs:
         mem_mb=memory(1000, 300),
         runtime=minutes(240),
     params:
-        config=settings(*COMPILER, "task", "seed", "baseline.random_inline_share"),
+        config=settings(
+            *COMPILER,
+            "task",
+            "seed",
+            "baseline.random_inline_share",
+            "corpus.own_profile",
+            "corpus.splits.train",
+            "corpus.splits.validation",
+        ),
         policies=expand("data/policies/{policy}", policy=POLICIES),
         recipes=lambda wildcards: PROGRAM_RECIPES,
         # Where it is missing, the table says so; it is made anew once it is there.
