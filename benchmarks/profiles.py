@@ -1,5 +1,7 @@
 """What a policy saves and costs at -O2, everywhere and where a profile of the program says that it is cold.
 
+Beside both: plain builds, with LLVM's own bound of what is cold and with that of ``mlgo cc --cold``.
+
 Programs are those of `config/speed`. Bytes are code and unwind tables of their objects, instructions all that a run
 executes; both of a program that prints what it should. Needs valgrind.
 
@@ -30,13 +32,14 @@ from mlgo.pool.cores import usable_cores
 STATIC = ["-target", "x86_64-linux-musl", "-static"]  # so that no machine runs another C library
 FOR_PROFILES = ["-g1", "-fdebug-info-for-profiling"]
 UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
-PLAIN, EVERYWHERE, COLD = "plain", "everywhere", "cold"
+AS_COLD = ["-mllvm", "-profile-summary-cutoff-cold=999000"]  # what --cold calls cold
+PLAIN, PLAIN_COLD, EVERYWHERE, COLD = "plain", "plain-cold", "everywhere", "cold"
 
 
 def main() -> None:
     """Run the benchmark and print."""
     parser = benchmark_parser("benchmarks.profiles", __doc__)
-    default = ["cmarkgfm", "lupa", "ninja", "pycares", "marisa-trie"]
+    default = ["cmarkgfm", "hiredis", "pyclipper", "ujson", "zstandard"]
     parser.add_argument("--programs", nargs="+", default=default, help="(default: %(default)s)")
     add_policy_option(parser, "for inlining")
     add_options(parser, "--json")
@@ -46,7 +49,7 @@ def main() -> None:
         for name in tqdm(args.programs, disable=args.json, unit="program"):
             found = measure(load_recipe(Path("config/speed", f"{name}.yaml")), args.policy.absolute(), folder / name)
             record[name] = {kind: f"{size:,} bytes, {run:,} instructions" for kind, (size, run) in found.items()}
-            for kind in (EVERYWHERE, COLD):
+            for kind in (PLAIN_COLD, EVERYWHERE, COLD):
                 size, run = (1 - one / plain for one, plain in zip(found[kind], found[PLAIN], strict=True))
                 record[name][f"{kind} saves"] = f"{size:+.2%} of bytes, {run:+.2%} of instructions"
     print_record(record, as_json=args.json)
@@ -62,14 +65,15 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     first = compiled(root, sources, [PLAIN], ["--plain"], FOR_PROFILES)
     mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
-    kinds: dict[str, list[Any]] = {
-        PLAIN: ["--plain"],
-        EVERYWHERE: [*advised, "--any-level"],
-        COLD: [*advised, "--cold"],
+    kinds: dict[str, tuple[list[Any], list[str]]] = {
+        PLAIN: (["--plain"], []),
+        PLAIN_COLD: (["--plain"], AS_COLD),
+        EVERYWHERE: ([*advised, "--any-level"], []),
+        COLD: ([*advised, "--cold"], []),
     }
     found = {}
-    for kind, options in kinds.items():
-        objects = compiled(root, sources, [kind, "profile"], options, UNDER_PROFILE)
+    for kind, (options, more) in kinds.items():
+        objects = compiled(root, sources, [kind, "profile"], options, [*UNDER_PROFILE, *more])
         mlgo(root, "c++", "--plain", "--", *STATIC, *objects, "-o", kind)
         size = sum(text_size(read_sections(one.read_bytes())) for one in objects)
         found[kind] = size, count_instructions(find_valgrind(), root / kind, 600.0, recipe.expected)

@@ -184,6 +184,13 @@ def test_cold_functions_alone(build, called, questions):
     assert (build.log[0]["outcome"], build.log[0]["questions"]) == ("advised", questions)
 
 
+def test_what_is_cold_can_be_said(build):
+    build.write("app.prof", "use:1000000:1000\n 0: 1000\n")
+    profile = ["-g1", "-fprofile-sample-use=app.prof", "-mllvm", "-profile-summary-cutoff-cold=999999"]
+    run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
+    assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "advised")
+
+
 @pytest.mark.parametrize("arguments", [[], ["-fprofile-sample-use=app.prof", "-fno-profile-sample-use"]])
 def test_without_a_profile_nothing_is_cold(build, arguments):
     build.write("app.prof", "use:1:1\n 0: 1\n")

@@ -32,6 +32,7 @@ struct Command {
   bool MakesObject = false;      // it ends before linking, with an object
   bool MakesText = false;        // the same with assembly or IR
   bool HasProfile = false;       // of what a program executed
+  bool SaysCold = false;         // by LLVM's own option, which it takes once
 };
 
 namespace command {
@@ -240,6 +241,8 @@ inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Found.HasCode = command::expand(Words, NumWords, Found.Words, NumFiles);
   Found.IsEndless = !Found.HasCode;
   command::read(IsCxx, Found);
+  for (const char *Word : Found.Words)
+    Found.SaysCold |= strstr(Word, "-profile-summary-cutoff-cold") != nullptr;
   return Found;
 }
 

@@ -200,9 +200,11 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
   Said Text;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
-  static const char *const OfCold[] = {"-mllvm", "-ml-inliner-skip-policy=if-caller-not-cold"};
+  // Cold is what has, together, a thousandth of the counts; for LLVM itself it is a millionth.
+  static const char *const OfCold[] = {"-mllvm", "-ml-inliner-skip-policy=if-caller-not-cold", "-mllvm",
+                                       "-profile-summary-cutoff-cold=999000"};
   if (Asked.IsCold)
-    Advice.add(OfCold, 2);
+    Advice.add(OfCold, Given.SaysCold ? 2 : 4);
   const char *const Terminal = getenv("TERM");
   if (!Asked.IsCommand && isatty(2) && Terminal && !isSame(Terminal, "dumb")) // of which the compiler sees a pipe
     Advice.add("-fdiagnostics-color=always");
