@@ -13,7 +13,7 @@ from mlgo.host.program import ProgramRunner
 from mlgo.host.sample_profile import profile_of_program
 from mlgo.host.session import compile_plain
 
-_LINES = ["-g1", "-fdebug-info-for-profiling"]
+_LINES = ["-g1", "-gdwarf-4", "-fdebug-info-for-profiling"]  # valgrind before 3.21 ends at some files of DWARF 5
 _COLD_WITHOUT = ["-fprofile-sample-accurate"]  # else what never ran counts as unknown
 
 

@@ -186,7 +186,7 @@ _OF_BUILD = {
 _WITH_KIND_OF_BUILD = _WITH_KIND | _OF_BUILD
 
 _WITHOUT_VALUE = re.compile(
-    r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|O(?:\w*)|W[\w+#=.-]*|[fm][\w+.-]+)"
+    r"-(?:ansi|nostdinc(?:\+\+)?|pedantic(?:-errors)?|pthread|trigraphs|undef|w|g[0-3]?|gdwarf-[345]|O(?:\w*)|W[\w+#=.-]*|[fm][\w+.-]+)"
 )
 
 

@@ -23,6 +23,7 @@ from mlgo.objects.lines import Frame, find_frames
 
 _POSITION = re.compile(r"(0x[0-9a-f]+) \S+ (\d+)$")
 _CALLS = re.compile(r"calls=(\d+) ")
+_AGAIN = re.compile(r"'\d+$")  # what callgrind puts behind the name of a function that calls itself
 
 
 @dataclass
@@ -62,7 +63,10 @@ def run_counted(valgrind: Valgrind, command: Sequence[str]) -> tuple[int, dict[P
         for file in sorted(folder.glob("*.counts")):
             read_counts(os.fsdecode(read_input(file)).splitlines(), found)
     if not found:
-        raise ProgramError(f"valgrind counted nothing of {command[0]}, which ended with status {status}")
+        raise ProgramError(
+            f"valgrind counted nothing of {command[0]}, which ended with status {status}; where its reader of debug "
+            "information gave up, build with -gdwarf-4, too"
+        )
     return status, found
 
 
@@ -85,7 +89,7 @@ def read_counts(lines: Sequence[str], found: dict[Path, Counts]) -> None:
         if line.startswith("ob="):
             here = found[Path(line[3:])]
         elif line.startswith("cfn="):
-            callee = line[4:]
+            callee = _AGAIN.sub("", line[4:])
         elif called := _CALLS.match(line):
             calls = int(called[1])
         elif place := _POSITION.match(line):

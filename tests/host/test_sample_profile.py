@@ -101,7 +101,7 @@ fl=a.c
 fn=main
 0x1010 3 7
 cob=/lib/libc.so
-cfn=puts
+cfn=puts'2
 calls=5 0x2000 0
 0x1014 4 900
 0x1014 4 5
