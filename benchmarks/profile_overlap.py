@@ -21,11 +21,13 @@ from tqdm import tqdm
 from benchmarks.arguments import benchmark_parser, print_record, run_benchmark
 from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_options
-from mlgo.corpus.recipe import find_sources, load_recipe
+from mlgo.corpus.recipe import SourceGroup, find_sources, load_recipe
 from mlgo.errors import MlgoError
 
 LINES = ["-g1", "-gdwarf-4", "-fdebug-info-for-profiling"]
 TO_IR = ["-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c"]
+# Without inlining, as the blocks of an inlined call are those of no function that both know.
+LEVELS = ("-O0", "-O1 -fno-inline", "-O2 -fno-inline")
 PRINTED = "function(print<block-freq>)"
 
 
@@ -41,7 +43,7 @@ def main() -> None:
         with scratch_directory() as folder:
             found = Program(args.llvm, folder, Path("config/programs", f"{name}.yaml"))
             counted = found.instrumented()
-            record[name] = {level: f"{overlap(counted, found.sampled(level)):.3f}" for level in ("-O2", "-O1", "-O0")}
+            record[name] = {level: f"{overlap(counted, found.sampled(level)):.3f}" for level in LEVELS}
     print_record(record, as_json=args.json)
 
 
@@ -60,20 +62,31 @@ class Program:
         self.sources = [(unit, root / source) for unit, source in find_sources(described, root)]
 
     def instrumented(self) -> Counter[str]:
-        """Count of each block by clang's own instrumentation."""
-        self._build("counted", ["-O1", "-fprofile-instr-generate"])
+        """Count of each block by LLVM's own instrumentation of IR."""
+        objects = []
+        for unit, source in self.sources:
+            self._compile(unit, source, [])
+            self._run(self.llvm / "opt", "-passes=pgo-instr-gen,instrprof", "module.bc", "-o", "counting.bc")
+            objects.append(self.folder / f"{source.stem}.o")
+            self._run(self.llvm / "clang", "-O1", "-c", "counting.bc", "-o", objects[-1])
+        self._run(self.llvm / "clang++", "-fprofile-generate", *objects, "-o", "counted")
         self._run(self.folder / "counted", LLVM_PROFILE_FILE=str(self.folder / "app.profraw"))
         self._run(self.llvm / "llvm-profdata", "merge", "app.profraw", "-o", "app.profdata")
-        return self._blocks(["-fprofile-instr-use=app.profdata"], [PRINTED])
+        return self._blocks([], ["pgo-instr-use", PRINTED], "-pgo-test-profile-file=app.profdata")
 
     def sampled(self, level: str) -> Counter[str]:
         """The same by the lines of a program that was built at a level."""
-        self._build("sampled", [level, *LINES])
+        self._build("sampled", [*level.split(), *LINES])
         mlgo = Path(sys.executable).parent / "mlgo"
         self._run(mlgo, "profile", "-o", "app.prof", "--", self.folder / "sampled")
         passes = ["function(add-discriminators)", "sample-profile", PRINTED]
         options = ["-fprofile-sample-use=app.prof", "-fprofile-sample-accurate", *LINES]
-        return self._blocks(options, passes, "-sample-profile-file=app.prof", "-disable-sample-loader-inlining")
+        inference = ["-sample-profile-use-profi", "-disable-sample-loader-inlining"]  # the first as LLVM 22 by default
+        return self._blocks(options, passes, "-sample-profile-file=app.prof", *inference)
+
+    def _compile(self, unit: SourceGroup, source: Path, options: list[str]) -> None:
+        compiler = "clang++" if unit.language == "c++" else "clang"
+        self._run(self.llvm / compiler, *TO_IR, *options, *unit.arguments(), source, "-o", "module.bc")
 
     def _build(self, name: str, options: list[str]) -> None:
         objects = []
@@ -86,8 +99,7 @@ class Program:
     def _blocks(self, options: list[str], passes: list[str], *more: str) -> Counter[str]:
         found: Counter[str] = Counter()
         for unit, source in self.sources:
-            compiler = "clang++" if unit.language == "c++" else "clang"
-            self._run(self.llvm / compiler, *TO_IR, *options, *unit.arguments(), source, "-o", "module.bc")
+            self._compile(unit, source, options)
             printed = self._run(self.llvm / "opt", f"-passes={','.join(passes)}", *more, "module.bc", "-o", "/dev/null")
             for function in re.split(r"^block-frequency-info: ", printed, flags=re.MULTILINE)[1:]:
                 name, *blocks = function.splitlines()

@@ -1,6 +1,6 @@
 """What a policy saves and costs at -O2, everywhere and where a profile of the program says that it is cold.
 
-Beside both: plain builds, with LLVM's own bound of what is cold and with that of ``mlgo cc --cold``.
+Beside both: plain builds, with the counts as they are and with the profile and the bound of ``mlgo cc --cold``.
 
 Programs are those of `config/speed`. Bytes are code and unwind tables of their objects, instructions all that a run
 executes; both of a program that prints what it should. Needs valgrind.
@@ -31,15 +31,15 @@ from mlgo.pool.cores import usable_cores
 
 STATIC = ["-target", "x86_64-linux-musl", "-static"]  # so that no machine runs another C library
 FOR_PROFILES = ["-g1", "-fdebug-info-for-profiling"]
-UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
-AS_COLD = ["-mllvm", "-profile-summary-cutoff-cold=999000"]  # what --cold calls cold
+UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-accurate"]
+COUNTS, WITH_COLD = "-fprofile-sample-use=exact.prof", "-fprofile-sample-use=app.prof"
 PLAIN, PLAIN_COLD, EVERYWHERE, COLD = "plain", "plain-cold", "everywhere", "cold"
 
 
 def main() -> None:
     """Run the benchmark and print."""
     parser = benchmark_parser("benchmarks.profiles", __doc__)
-    default = ["cmarkgfm", "hiredis", "pyclipper", "ujson", "zstandard"]
+    default = ["argon2-cffi-bindings", "blosc", "brotli", "ruamel.yaml.clib", "zopfli"]
     parser.add_argument("--programs", nargs="+", default=default, help="(default: %(default)s)")
     add_policy_option(parser, "for inlining")
     add_options(parser, "--json")
@@ -65,11 +65,13 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     first = compiled(root, sources, [PLAIN], ["--plain"], FOR_PROFILES)
     mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
+    mlgo(root, "profile", "--cold", "0", "-o", "exact.prof", "--", "./app")
+    bound = (root / "app.prof").read_text().split(maxsplit=3)[2]
     kinds: dict[str, tuple[list[Any], list[str]]] = {
-        PLAIN: (["--plain"], []),
-        PLAIN_COLD: (["--plain"], AS_COLD),
-        EVERYWHERE: ([*advised, "--any-level"], []),
-        COLD: ([*advised, "--cold"], []),
+        PLAIN: (["--plain"], [COUNTS]),
+        PLAIN_COLD: (["--plain"], [WITH_COLD, "-mllvm", f"-profile-summary-cold-count={bound}"]),
+        EVERYWHERE: ([*advised, "--any-level"], [COUNTS]),
+        COLD: ([*advised, "--cold"], [WITH_COLD]),
     }
     found = {}
     for kind, (options, more) in kinds.items():

@@ -175,9 +175,18 @@ def test_every_level_if_asked(build):
     assert build.log[0]["questions"] == 2
 
 
-@pytest.mark.parametrize(("called", "questions"), [("use", 0), ("another", 2)])
-def test_cold_functions_alone(build, called, questions):
-    build.write("app.prof", f"{called}:1000000:1000\n 0: 1000\n")  # `use` is hot, or was never called
+@pytest.mark.parametrize(
+    ("profile", "questions"),
+    [
+        ("use:1000000:1000\n 0: 1000\n", 0),
+        ("another:1000000:1000\n 0: 1000\n", 2),  # so `use` was never called
+        ("# cold 2000\nuse:1000000:1000\n 0: 1000\n", 2),
+        ("# cold 500\nuse:1000000:1000\n 0: 1000\n", 0),
+        ("# cold 2000 -load=/x\nuse:1000000:1000\n 0: 1000\n", 0),
+    ],
+)
+def test_cold_functions_alone(build, profile, questions):
+    build.write("app.prof", profile)
     profile = ["-g1", "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
     run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
     assert (run.returncode, run.stderr) == (0, "")
@@ -185,8 +194,8 @@ def test_cold_functions_alone(build, called, questions):
 
 
 def test_what_is_cold_can_be_said(build):
-    build.write("app.prof", "use:1000000:1000\n 0: 1000\n")
-    profile = ["-g1", "-fprofile-sample-use=app.prof", "-mllvm", "-profile-summary-cutoff-cold=999999"]
+    build.write("app.prof", "# cold 7\nuse:1000000:1000\n 0: 1000\n")
+    profile = ["-g1", "-fprofile-sample-use=app.prof", "-mllvm", "-profile-summary-cold-count=5"]
     run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
     assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "advised")
 
