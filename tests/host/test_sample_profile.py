@@ -136,8 +136,8 @@ def test_a_function_with_a_hot_line_is_not_cold():
     hot.inlined[4, 0, "inner"] = sample_profile.Samples({(1, 0): 2})
     rare = sample_profile.Samples({(1, 0): 3})
     text = sample_profile.profile_text({"hot": hot, "rare": rare}, {}, 0.01)  # of 1,006 counts 10 may be cold
-    lines = ["# cold 3", "hot:1010:4", " 1: 4", " 2: 1000", " 4: inner:2", "  1: 2", "rare:3:0", " 1: 3"]
-    assert text.splitlines() == [*lines[:1], "hot:1006:4", *lines[2:]]
+    lines = ["# cold 3", "hot:1006:4", " 1: 4", " 2: 1000", " 4: inner:2", "  1: 2", "rare:3:0", " 1: 3"]
+    assert text.splitlines() == lines
 
 
 def profile_of(program, valgrind):
