@@ -11,7 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
-from mlgo.base.files import copy_folder, joined, open_input
+from mlgo.base.files import copy_folder, joined, open_input, read_input
 from mlgo.base.packages import Package, TarHeader, bounded, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -79,7 +79,7 @@ def build_project(
 
     A ``profile``, option and file, is that of all sources, and stays with their modules.
     """
-    generation = Generation(profile=(profile[0], profile[1].read_bytes()) if profile else None)
+    generation = Generation(profile=(profile[0], read_input(profile[1])) if profile else None)
     with scratch_directory() as folder:
         root = source_folder(recipe, cache_dir, folder)
         write_generated_files(recipe, root)
