@@ -1,7 +1,5 @@
 """What a policy saves and costs at -O2, everywhere and where a profile of the program says that it is cold.
 
-Beside both: plain builds, with the counts as they are and with the profile and the bound of ``mlgo cc --cold``.
-
 Programs are those of `config/speed`. Bytes are code and unwind tables of their objects, instructions all that a run
 executes; both of a program that prints what it should. Needs valgrind.
 
@@ -31,16 +29,18 @@ from mlgo.pool.cores import usable_cores
 
 STATIC = ["-target", "x86_64-linux-musl", "-static"]  # so that no machine runs another C library
 FOR_PROFILES = ["-g1", "-fdebug-info-for-profiling"]
-UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-accurate"]
-COUNTS, WITH_COLD = "-fprofile-sample-use=exact.prof", "-fprofile-sample-use=app.prof"
-PLAIN, PLAIN_COLD, EVERYWHERE, COLD = "plain", "plain-cold", "everywhere", "cold"
+UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
+PLAIN, EVERYWHERE, COLD = "plain", "everywhere", "cold"
 
 
 def main() -> None:
     """Run the benchmark and print."""
     parser = benchmark_parser("benchmarks.profiles", __doc__)
-    default = ["argon2-cffi-bindings", "blosc", "brotli", "ruamel.yaml.clib", "zopfli"]
-    parser.add_argument("--programs", nargs="+", default=default, help="(default: %(default)s)")
+    default = [
+        *("argon2-cffi-bindings", "blosc", "brotli", "cmarkgfm", "hiredis", "lupa", "marisa-trie", "ninja", "pycares"),
+        *("pyclipper", "ruamel.yaml.clib", "ujson", "xxhash", "zopfli", "zstandard"),
+    ]
+    parser.add_argument("--programs", nargs="+", default=default, help="(default: the 15 real ones)")
     add_policy_option(parser, "for inlining")
     add_options(parser, "--json")
     args = parser.parse_args()
@@ -49,7 +49,7 @@ def main() -> None:
         for name in tqdm(args.programs, disable=args.json, unit="program"):
             found = measure(load_recipe(Path("config/speed", f"{name}.yaml")), args.policy.absolute(), folder / name)
             record[name] = {kind: f"{size:,} bytes, {run:,} instructions" for kind, (size, run) in found.items()}
-            for kind in (PLAIN_COLD, EVERYWHERE, COLD):
+            for kind in (EVERYWHERE, COLD):
                 size, run = (1 - one / plain for one, plain in zip(found[kind], found[PLAIN], strict=True))
                 record[name][f"{kind} saves"] = f"{size:+.2%} of bytes, {run:+.2%} of instructions"
     print_record(record, as_json=args.json)
@@ -65,17 +65,14 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     first = compiled(root, sources, [PLAIN], ["--plain"], FOR_PROFILES)
     mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
-    mlgo(root, "profile", "--cold", "0", "-o", "exact.prof", "--", "./app")
-    bound = (root / "app.prof").read_text().split(maxsplit=3)[2]
-    kinds: dict[str, tuple[list[Any], list[str]]] = {
-        PLAIN: (["--plain"], [COUNTS]),
-        PLAIN_COLD: (["--plain"], [WITH_COLD, "-mllvm", f"-profile-summary-cold-count={bound}"]),
-        EVERYWHERE: ([*advised, "--any-level"], [COUNTS]),
-        COLD: ([*advised, "--cold"], [WITH_COLD]),
+    kinds: dict[str, list[Any]] = {
+        PLAIN: ["--plain"],
+        EVERYWHERE: [*advised, "--any-level"],
+        COLD: [*advised, "--cold"],
     }
     found = {}
-    for kind, (options, more) in kinds.items():
-        objects = compiled(root, sources, [kind, "profile"], options, [*UNDER_PROFILE, *more])
+    for kind, options in kinds.items():
+        objects = compiled(root, sources, [kind, "profile"], options, UNDER_PROFILE)
         mlgo(root, "c++", "--plain", "--", *STATIC, *objects, "-o", kind)
         size = sum(text_size(read_sections(one.read_bytes())) for one in objects)
         found[kind] = size, count_instructions(find_valgrind(), root / kind, 600.0, recipe.expected)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlgo.base.files import write_text
-from mlgo.cli.program import add_command, add_options, not_negative_float, say
+from mlgo.cli.program import add_command, add_options, say
 from mlgo.errors import ConfigError, ProgramError
 from mlgo.host.program import find_valgrind
 from mlgo.host.sample_profile import profile_text, run_counted, sample_functions
@@ -16,14 +16,6 @@ from mlgo.host.sample_profile import profile_text, run_counted, sample_functions
 def add_parser(commands: Any) -> None:
     parser = add_command(commands, "profile", run)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the profile, a text")
-    parser.add_argument(
-        "--cold",
-        type=not_negative_float,
-        default=0.01,
-        metavar="SHARE",
-        help="for mlgo cc --cold: functions all of whose lines are among the least counts, such a share of all counts, "
-        "are cold; 0 writes all counts as they are (default: %(default)s)",
-    )
     add_options(parser, "--json")
     parser.add_argument("workload", nargs=argparse.REMAINDER, help="-- and the command that runs the program")
 
@@ -45,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
             f"none of the {len(counts)} files that ran says which lines its code comes from; build the program with "
             "-g1 -fdebug-info-for-profiling, and do not strip it"
         )
-    write_text(args.output, profile_text(functions, counts, args.cold))
+    write_text(args.output, profile_text(functions, counts))
     if status:
         print(f"warning: {command[0]} ended with status {status}; the profile is of what it did", file=sys.stderr)
     samples = sum(one.total for one in functions.values())

@@ -11,7 +11,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mlgo.base.artifacts import PROGRAMS_OF_PROJECT, PROJECT, Row, RowView, read_provenance, read_table, table_rows
-from mlgo.base.files import copy_folder, joined, open_input, read_input
+from mlgo.base.files import copy_folder, joined, open_input
 from mlgo.base.packages import Package, TarHeader, bounded, fetch_package
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.seeding import sample
@@ -21,7 +21,6 @@ from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, write_generate
 from mlgo.corpus.store import CAPTURED_NAME, PROGRAMS_NAME
 from mlgo.errors import CompileError, CorpusError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.module_file import Generation, module_file
 
 
 @dataclass(frozen=True)
@@ -77,9 +76,8 @@ def build_project(
 ) -> list[Row]:
     """Rows of ``artifacts.PROJECT``, one per source, failed and left-out ones with their reason, sorted by path.
 
-    A ``profile``, option and file, is that of all sources, and stays with their modules.
+    A ``profile``, option and file, is that of all sources.
     """
-    generation = Generation(profile=(profile[0], read_input(profile[1])) if profile else None)
     with scratch_directory() as folder:
         root = source_folder(recipe, cache_dir, folder)
         write_generated_files(recipe, root)
@@ -95,7 +93,6 @@ def build_project(
                 with scratch_directory() as own:
                     bitcode = own / "module.bc"
                     compiler.compile_to_bitcode(root, unit.language, unit.arguments(), source, bitcode, profile)
-                    bitcode.write_bytes(module_file(bitcode.read_bytes(), generation))
                     return row | columns_of(compiler, bitcode)
             except CompileError as error:
                 return row | columns_without(f"{error.kind}: {str(error).replace(f'{root}/', '')}")

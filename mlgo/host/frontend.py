@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal
 
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import write_bytes
+from mlgo.base.files import read_input, write_bytes
 from mlgo.base.names import OF_CLANG
 from mlgo.base.scratch import scratch_directory
 from mlgo.errors import CompilerExit, CompileTimeout
 from mlgo.host.command_line import SOURCE_LANGUAGES, check_options, for_zig, language_words, source_word, words
-from mlgo.host.module_file import generation_flags
+from mlgo.host.module_file import Generation, generation_flags, module_file
 from mlgo.host.process import Child, check_memory, without_folders
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -53,7 +53,7 @@ class FrontEnd:
             source: relative to ``root``; its name decides nothing but what it says of the language.
             output: file for the bitcode.
             profile: option and file. A profile of the front end becomes part of the bitcode here; all others are for
-                its optimization.
+                its optimization, and stand around it.
 
         Raises:
             CompileError: it does not compile, or not in time; the message holds the first error.
@@ -66,6 +66,9 @@ class FrontEnd:
         command = [*self.toolchain.front_end(language), *level, *_TO_BITCODE, *options]
         feedback = [f"{profile[0]}{profile[1].absolute()}"] if profile else []
         self._run([*command, *feedback, *named, "-o", str(output)], root)
+        if profile:
+            attached = Generation(profile=(profile[0], read_input(profile[1])))
+            write_bytes(output, module_file(read_input(output), attached))
 
     def finished(self, bitcode: Path) -> bytes:
         """A module as it is kept, made of unoptimized bitcode.

@@ -9,9 +9,9 @@ Source: llvm/ProfileData/SampleProfReader.h (the text form).
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from mlgo.base.files import read_input
@@ -43,20 +43,8 @@ class Samples:
     inlined: dict[tuple[int, int, str], "Samples"] = field(default_factory=lambda: defaultdict(lambda: Samples()))
 
     @property
-    def counts(self) -> list[int]:
-        """Of all lines, those of inlined calls, too."""
-        return [*self.lines.values(), *(count for one in self.inlined.values() for count in one.counts)]
-
-    @property
     def total(self) -> int:
-        return sum(self.counts)
-
-    def warm(self, bound: int) -> None:
-        """Have no line that ran be cold, here and in calls of which one line is not."""
-        self.lines = {place: max(count, bound + 1) for place, count in self.lines.items() if count}
-        for inner in self.inlined.values():
-            if max(inner.counts) > bound:
-                inner.warm(bound)
+        return sum(self.lines.values()) + sum(one.total for one in self.inlined.values())
 
     def at(self, frames: Sequence[Frame]) -> "Samples":
         """Those of the innermost function."""
@@ -128,38 +116,17 @@ def sample_functions(counts: Mapping[Path, Counts]) -> dict[str, Samples]:
     return functions
 
 
-def profile_text(functions: Mapping[str, Samples], counts: Mapping[Path, Counts], cold: float = 0.0) -> str:
-    """The profile, the function with most samples first.
-
-    LLVM takes a function for cold by its entries alone, also one that was entered once and has the only hot loop. With
-    ``cold``, a share of all counts, the least ones of which are cold, each line that ran of a function with one that is
-    not cold counts as not cold, and the first line names the bound, for ``mlgo cc --cold``.
-    """
+def profile_text(functions: Mapping[str, Samples], counts: Mapping[Path, Counts]) -> str:
+    """The profile, the function with most samples first."""
     entries: Counter[str] = Counter()
     for of_file in counts.values():
         for called in of_file.calls.values():
             entries.update(called)
-    bound = cold_bound([count for one in functions.values() for count in one.counts], cold)
-    for name, samples in functions.items():
-        if max(samples.counts) > bound > 0:
-            samples.warm(bound)
-            entries[name] = max(entries[name], bound + 1)
     order = sorted(functions, key=lambda name: (-functions[name].total, name))
     parts = [
         "\n".join([f"{name}:{functions[name].total}:{entries[name]}", *_lines(functions[name], " ")]) for name in order
     ]
-    return (f"# cold {bound}\n" if cold else "") + "".join(f"{part}\n" for part in parts)
-
-
-def cold_bound(counts: Iterable[int], share: float) -> int:
-    """The greatest count that is cold, so that those up to it are at most a share of all; 0 where none is."""
-    left, bound = share * sum(counts := sorted(counts)), 0
-    for count, alike in groupby(counts):
-        left -= sum(alike)
-        if left < 0:
-            break
-        bound = count
-    return bound
+    return "".join(f"{part}\n" for part in parts)
 
 
 def _lines(samples: Samples, indent: str) -> Iterator[str]:

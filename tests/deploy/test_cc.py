@@ -180,9 +180,6 @@ def test_every_level_if_asked(build):
     [
         ("use:1000000:1000\n 0: 1000\n", 0),
         ("another:1000000:1000\n 0: 1000\n", 2),  # so `use` was never called
-        ("# cold 2000\nuse:1000000:1000\n 0: 1000\n", 2),
-        ("# cold 500\nuse:1000000:1000\n 0: 1000\n", 0),
-        ("# cold 2000 -load=/x\nuse:1000000:1000\n 0: 1000\n", 0),
     ],
 )
 def test_cold_functions_alone(build, profile, questions):
@@ -191,13 +188,6 @@ def test_cold_functions_alone(build, profile, questions):
     run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
     assert (run.returncode, run.stderr) == (0, "")
     assert (build.log[0]["outcome"], build.log[0]["questions"]) == ("advised", questions)
-
-
-def test_what_is_cold_can_be_said(build):
-    build.write("app.prof", "# cold 7\nuse:1000000:1000\n 0: 1000\n")
-    profile = ["-g1", "-fprofile-sample-use=app.prof", "-mllvm", "-profile-summary-cold-count=5"]
-    run = build.cc("-O2", *profile, "-c", "calls.c", options=["--cold"])
-    assert (run.returncode, run.stderr, build.log[0]["outcome"]) == (0, "", "advised")
 
 
 @pytest.mark.parametrize("arguments", [[], ["-fprofile-sample-use=app.prof", "-fno-profile-sample-use"]])

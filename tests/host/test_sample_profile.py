@@ -123,23 +123,6 @@ def test_counts_of_callgrind():
     assert (libc.executed, libc.calls) == ({0x2000: 10}, {})
 
 
-def test_what_is_cold():
-    # 1 + 1 + 2 + 2 of 106 are 5.66 %, with 100 all
-    counts = [100, 2, 1, 2, 1]
-    shares = [(0.0, 0), (0.018, 0), (0.019, 1), (0.056, 1), (0.057, 2), (1.0, 100)]
-    assert [sample_profile.cold_bound(counts, share) for share, _ in shares] == [bound for _, bound in shares]
-    assert sample_profile.cold_bound([], 0.01) == 0
-
-
-def test_a_function_with_a_hot_line_is_not_cold():
-    hot = sample_profile.Samples({(1, 0): 1, (2, 0): 1000, (3, 0): 0})
-    hot.inlined[4, 0, "inner"] = sample_profile.Samples({(1, 0): 2})
-    rare = sample_profile.Samples({(1, 0): 3})
-    text = sample_profile.profile_text({"hot": hot, "rare": rare}, {}, 0.01)  # of 1,006 counts 10 may be cold
-    lines = ["# cold 3", "hot:1006:4", " 1: 4", " 2: 1000", " 4: inner:2", "  1: 2", "rare:3:0", " 1: 3"]
-    assert text.splitlines() == lines
-
-
 def profile_of(program, valgrind):
     status, counts = sample_profile.run_counted(valgrind, [str(program)])
     assert status == 0

@@ -165,14 +165,12 @@ def _compiled(one: CompileStep, extraction: Extraction, bitcode: Path) -> Row:
         front_end.compile_to_bitcode(one.folder, one.language, flags, source, bitcode, profile)
 
     known, _ = without_unknown([*options.front_end, *TOLERANT, *hiding], attempt)
-    attached = (profile[0], profile[1].read_bytes()) if profile else None
-    bitcode.write_bytes(module_file(bitcode.read_bytes(), Generation(profile=attached)))
     columns = columns_of(front_end, bitcode)
     of_code = [option for option in known if option.startswith(("-f", "-m")) and not _IN_BITCODE.match(option)]
     generation = tuple(option for option in of_code if option not in hiding)
-    if front_end.task and front_end.task.in_code_generation:  # its optimization has used the profile
-        attached = None
-    stored = module_file(bitcode_of(columns["bitcode"]), Generation(generation, profile=attached))
+    in_code_generation = front_end.task and front_end.task.in_code_generation  # whose optimization has used the profile
+    attached = Generation(generation, profile=None if in_code_generation else generation_of(bitcode).profile)
+    stored = module_file(bitcode_of(columns["bitcode"]), attached)
     dropped = [*options.dropped, *(option for option in options.front_end if option not in known)]
     return columns | {"bitcode": stored, MISSED: missed(dropped)}
 

@@ -31,8 +31,7 @@ struct Command {
   bool IsEndless = false;        // its response files name each other, or are very many
   bool MakesObject = false;      // it ends before linking, with an object
   bool MakesText = false;        // the same with assembly or IR
-  const char *Profile = nullptr; // option that names one of what a program executed
-  bool SaysCold = false;         // by LLVM's own option, which it takes once
+  bool HasProfile = false;       // of what a program executed
 };
 
 namespace command {
@@ -188,9 +187,9 @@ inline void readOption(const char *Word, Command &Found) {
     Found.NamesFolders = true;
   for (const char *One : Profiles)
     if (startsWith(Word, One))
-      Found.Profile = Word;
+      Found.HasProfile = true;
     else if (startsWith(Word, "-fno-") && isSame(Word + strlen("-fno-"), One + strlen("-f")))
-      Found.Profile = nullptr;
+      Found.HasProfile = false;
 }
 
 // The value that is part of a word of an option -o or -x, or of their long names.
@@ -241,8 +240,6 @@ inline Command readCommand(char *const *Words, size_t NumWords, bool IsCxx) {
   Found.HasCode = command::expand(Words, NumWords, Found.Words, NumFiles);
   Found.IsEndless = !Found.HasCode;
   command::read(IsCxx, Found);
-  for (const char *Word : Found.Words)
-    Found.SaysCold |= strstr(Word, "-profile-summary-c") != nullptr;
   return Found;
 }
 

@@ -116,7 +116,7 @@ const char *whyNot(const Options &Asked, const Command &Given) {
     return "--plain";
   if (!Given.HasCode || !(Given.NumSources || Given.ReadsInput))
     return "it compiles nothing";
-  if (Asked.IsCold && !Given.Profile)
+  if (Asked.IsCold && !Given.HasProfile)
     return "it has no profile (-fprofile-use, -fprofile-sample-use), and --cold was given";
   if (!Asked.AnyLevel && !isAmong(Given.Level, settings::Levels))
     return "it compiles at another level than the policy was trained for";
@@ -173,23 +173,6 @@ bool holds(const char *Path, const char *Text) {
   return Found;
 }
 
-// LLVM's option for the greatest count that is cold, by the first line of a profile of `mlgo profile`. False for others.
-bool addBound(const char *Profile, List<char> &Option) {
-  const char *const Path = strchr(Profile, '='), *const Start = "# cold ";
-  char Line[32] = "";
-  const int File = Path ? open(Path + 1, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-  const bool IsRead = File >= 0 && read(File, Line, sizeof Line - 1) > 0;
-  if (File >= 0)
-    close(File);
-  const size_t Length = strspn(Line + strlen(Start), "0123456789");
-  if (!IsRead || !startsWith(Line, Start) || !Length || Line[strlen(Start) + Length] != '\n')
-    return false;
-  Option.add("-profile-summary-cold-count=", strlen("-profile-summary-cold-count="));
-  Option.add(Line + strlen(Start), Length);
-  Option.add('\0');
-  return true;
-}
-
 // Runs a command without the advice that it should have had. Says why not, unless it does not compile at all.
 int again(const Options &Asked, const Command &Given, char *const *Arguments, size_t NumArguments, const char *Outcome,
           const char *Reason, double Start) {
@@ -213,18 +196,13 @@ int compile(const Options &Asked, const Command &Given, char *const *Arguments, 
                  Start);
   }
   List<const char *> Advice, Words;
-  List<char> Option, Output, Named, Bound;
+  List<char> Option, Output, Named;
   Said Text;
   if (Asked.IsThin)
     Advice.add("-flto=thin");
-  if (Asked.IsCold) {
-    static const char *const InCold[] = {"-mllvm", "-ml-inliner-skip-policy=if-caller-not-cold"};
+  static const char *const InCold[] = {"-mllvm", "-ml-inliner-skip-policy=if-caller-not-cold"};
+  if (Asked.IsCold)
     Advice.add(InCold, 2);
-    if (!Given.SaysCold && addBound(Given.Profile, Bound)) {
-      Advice.add("-mllvm");
-      Advice.add(Bound.data());
-    }
-  }
   const char *const Terminal = getenv("TERM");
   if (!Asked.IsCommand && isatty(2) && Terminal && !isSame(Terminal, "dumb")) // of which the compiler sees a pipe
     Advice.add("-fdiagnostics-color=always");
