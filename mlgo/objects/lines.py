@@ -87,11 +87,12 @@ def _rows(dwarf: Any, unit: Any) -> list[tuple[int, int, int]]:
     """Address, line and discriminator, by address; the line is 0 from where a sequence ends."""
     program = dwarf.line_program_for_CU(unit)
     states = [entry.state for entry in program.get_entries() if entry.state] if program else []
-    return sorted((one.address, 0 if one.end_sequence else one.line, one.discriminator) for one in states)
+    ordered = sorted(states, key=lambda one: (one.address, not one.end_sequence))  # of rows of an address the last counts
+    return [(one.address, 0 if one.end_sequence else one.line, one.discriminator) for one in ordered]
 
 
 def _line(rows: Sequence[tuple[int, int, int]], address: int) -> tuple[int, int]:
-    number = bisect_right(rows, (address, 1 << 32, 1 << 32)) - 1
+    number = bisect_right(rows, address, key=lambda row: row[0]) - 1
     return rows[number][1:] if number >= 0 else (0, 0)
 
 
