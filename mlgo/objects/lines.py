@@ -87,7 +87,8 @@ def _rows(dwarf: Any, unit: Any) -> list[tuple[int, int, int]]:
     """Address, line and discriminator, by address; the line is 0 from where a sequence ends."""
     program = dwarf.line_program_for_CU(unit)
     states = [entry.state for entry in program.get_entries() if entry.state] if program else []
-    ordered = sorted(states, key=lambda one: (one.address, not one.end_sequence))  # of rows of an address the last counts
+    # Of several rows of an address the last counts.
+    ordered = sorted(states, key=lambda one: (one.address, not one.end_sequence))
     return [(one.address, 0 if one.end_sequence else one.line, one.discriminator) for one in ordered]
 
 
