@@ -23,9 +23,9 @@ from mlgo.base.scratch import scratch_directory
 from mlgo.cli.program import add_options
 from mlgo.corpus.recipe import SourceGroup, find_sources, load_recipe
 from mlgo.errors import MlgoError
+from mlgo.host.sample_profile import WITH_LINES
 
-LINES = ["-g1", "-gdwarf-4", "-fdebug-info-for-profiling"]
-TO_IR = ["-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c"]
+TO_IR = ["-O2", "-Xclang", "-disable-llvm-passes", "-emit-llvm"]
 # Without inlining, as the blocks of an inlined call are those of no function that both know.
 LEVELS = ("-O0", "-O1 -fno-inline", "-O2 -fno-inline")
 PRINTED = "function(print<block-freq>)"
@@ -65,7 +65,7 @@ class Program:
         """Count of each block by LLVM's own instrumentation of IR."""
         objects = []
         for unit, source in self.sources:
-            self._compile(unit, source, [])
+            self._compile(unit, source, TO_IR)
             self._run(self.llvm / "opt", "-passes=pgo-instr-gen,instrprof", "module.bc", "-o", "counting.bc")
             objects.append(self.folder / f"{source.stem}.o")
             self._run(self.llvm / "clang", "-O1", "-c", "counting.bc", "-o", objects[-1])
@@ -76,30 +76,28 @@ class Program:
 
     def sampled(self, level: str) -> Counter[str]:
         """The same by the lines of a program that was built at a level."""
-        self._build("sampled", [*level.split(), *LINES])
+        self._build("sampled", [*level.split(), *WITH_LINES])
         mlgo = Path(sys.executable).parent / "mlgo"
         self._run(mlgo, "profile", "-o", "app.prof", "--", self.folder / "sampled")
         passes = ["function(add-discriminators)", "sample-profile", PRINTED]
-        options = ["-fprofile-sample-use=app.prof", "-fprofile-sample-accurate", *LINES]
+        options = ["-fprofile-sample-use=app.prof", "-fprofile-sample-accurate", *WITH_LINES]
         inference = ["-sample-profile-use-profi", "-disable-sample-loader-inlining"]  # the first as LLVM 22 by default
         return self._blocks(options, passes, "-sample-profile-file=app.prof", *inference)
 
-    def _compile(self, unit: SourceGroup, source: Path, options: list[str]) -> None:
+    def _compile(self, unit: SourceGroup, source: Path, options: list[str], output: str = "module.bc") -> None:
         compiler = "clang++" if unit.language == "c++" else "clang"
-        self._run(self.llvm / compiler, *TO_IR, *options, *unit.arguments(), source, "-o", "module.bc")
+        self._run(self.llvm / compiler, *options, *unit.arguments(), "-c", source, "-o", output)
 
     def _build(self, name: str, options: list[str]) -> None:
-        objects = []
-        for unit, source in self.sources:
-            objects.append(self.folder / f"{source.stem}.o")
-            compiler = "clang++" if unit.language == "c++" else "clang"
-            self._run(self.llvm / compiler, *options, *unit.arguments(), "-c", source, "-o", objects[-1])
+        objects = [f"{source.stem}.o" for _, source in self.sources]
+        for (unit, source), output in zip(self.sources, objects, strict=True):
+            self._compile(unit, source, options, output)
         self._run(self.llvm / "clang++", *options, *objects, "-o", name)
 
     def _blocks(self, options: list[str], passes: list[str], *more: str) -> Counter[str]:
         found: Counter[str] = Counter()
         for unit, source in self.sources:
-            self._compile(unit, source, options)
+            self._compile(unit, source, [*TO_IR, *options])
             printed = self._run(self.llvm / "opt", f"-passes={','.join(passes)}", *more, "module.bc", "-o", "/dev/null")
             for function in re.split(r"^block-frequency-info: ", printed, flags=re.MULTILINE)[1:]:
                 name, *blocks = function.splitlines()

@@ -24,12 +24,12 @@ from mlgo.corpus.build import source_folder
 from mlgo.corpus.recipe import Recipe, SourceGroup, find_sources, load_recipe, write_generated_files
 from mlgo.errors import MlgoError
 from mlgo.host.program import count_instructions, find_valgrind
+from mlgo.host.sample_profile import WITH_LINES
 from mlgo.objects.elf import read_sections, text_size
 from mlgo.pool.cores import usable_cores
 
 STATIC = ["-target", "x86_64-linux-musl", "-static"]  # so that no machine runs another C library
-FOR_PROFILES = ["-g1", "-fdebug-info-for-profiling"]
-UNDER_PROFILE = [*FOR_PROFILES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
+UNDER_PROFILE = [*WITH_LINES, "-fprofile-sample-use=app.prof", "-fprofile-sample-accurate"]
 PLAIN, EVERYWHERE, COLD = "plain", "everywhere", "cold"
 
 
@@ -62,7 +62,7 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
     write_generated_files(recipe, root)
     sources = find_sources(recipe, root)
     advised = ["--policy", policy, "--languages", "c,c++"]
-    first = compiled(root, sources, [PLAIN], ["--plain"], FOR_PROFILES)
+    first = compiled(root, sources, [PLAIN], ["--plain"], WITH_LINES)
     mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
     kinds: dict[str, list[Any]] = {
@@ -80,7 +80,7 @@ def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, 
 
 
 def compiled(
-    root: Path, sources: Sequence[tuple[SourceGroup, str]], name: Sequence[str], options: list[Any], more: list[str]
+    root: Path, sources: Sequence[tuple[SourceGroup, str]], name: Sequence[str], options: list[Any], more: Sequence[str]
 ) -> list[Path]:
     """Objects of all sources."""
 

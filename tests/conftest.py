@@ -21,8 +21,10 @@ from hypothesis import settings as hypothesis_settings
 from mlgo.base.config import CompileConfig
 from mlgo.base.scratch import scratch_directory
 from mlgo.base.ships import Ships
+from mlgo.errors import ToolchainError
 from mlgo.host import process
 from mlgo.host.frontend import FrontEnd
+from mlgo.host.program import Valgrind, find_valgrind
 from mlgo.host.tasks.task import Task, get_task
 from mlgo.host.toolchain import Toolchain, find_toolchain
 from tests.browser import Browser, running_browser
@@ -164,6 +166,15 @@ def zig_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     """
     kept = getattr(request.config, "cache", None)  # none under `-p no:cacheprovider`
     return kept.mkdir("zig-cache") if kept else tmp_path_factory.mktemp("zig-cache")
+
+
+@pytest.fixture(scope="session")
+def valgrind() -> Valgrind:
+    """That of this machine; tests that count what runs are skipped without one."""
+    try:
+        return find_valgrind()
+    except ToolchainError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
             f"none of the {len(counts)} files that ran says which lines its code comes from; build the program with "
             "-g1 -fdebug-info-for-profiling, and do not strip it"
         )
-    write_text(args.output, profile_text(functions, counts))
+    write_text(args.output, profile_text(functions))
     if status:
         print(f"warning: {command[0]} ended with status {status}; the profile is of what it did", file=sys.stderr)
     samples = sum(one.total for one in functions.values())

@@ -10,11 +10,10 @@ from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.recipe import Recipe
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import ProgramRunner
-from mlgo.host.sample_profile import profile_of_program
+from mlgo.host.sample_profile import WITH_LINES, profile_of_program
 from mlgo.host.session import compile_plain
 
-_LINES = ["-g1", "-gdwarf-4", "-fdebug-info-for-profiling"]  # valgrind before 3.21 ends at some files of DWARF 5
-_COLD_WITHOUT = ["-fprofile-sample-accurate"]  # else what never ran counts as unknown
+_ACCURATE = "-fprofile-sample-accurate"  # else what never ran counts as unknown, not as cold
 
 
 def build_under_own_profile(
@@ -28,17 +27,17 @@ def build_under_own_profile(
     with scratch_directory() as folder:
         plain, objects = replace(compiler, task=None), []
         whole = replace(limits, max_modules=sys.maxsize, max_failed_share=0.0)
-        for number, row in enumerate(build_project(project, _with(recipe, _LINES), plain, whole, cache_dir)):
+        for number, row in enumerate(build_project(project, _with(recipe, *WITH_LINES), plain, whole, cache_dir)):
             module = folder / f"{number}.bc"
             module.write_bytes(row["bitcode"])
             objects.append(module.with_suffix(".o"))
             compile_plain(compiler.toolchain, module, compiler.settings, object_path=objects[-1])
         profile = folder / f"{project}.prof"
         profile.write_text(profile_of_program(runner, objects, recipe.expected))
-        knowing = _with(recipe, [*_LINES, *_COLD_WITHOUT])
+        knowing = _with(recipe, *WITH_LINES, _ACCURATE)
         return build_project(project, knowing, compiler, limits, cache_dir, ("-fprofile-sample-use=", profile))
 
 
-def _with(recipe: Recipe, flags: list[str]) -> Recipe:
+def _with(recipe: Recipe, *flags: str) -> Recipe:
     units = [unit.model_copy(update={"flags": [*unit.flags, *flags]}) for unit in recipe.units]
     return recipe.model_copy(update={"units": units})

@@ -180,6 +180,7 @@ def options_header() -> str:
     """Options of compilers by which a driver reads its command line, as C++."""
     lists = ("WITH_VALUE", "WITHOUT_CODE", "LINKER_WITH_VALUE")
     words = {name.lower(): sorted(getattr(command_line, name)) for name in lists}
+    words["profiles"] = [option.removesuffix("=") for option in command_line.PROFILES]  # also without a file
     template = text_templates(_SOURCES).get_template("options.h.jinja")
     return template.render(words, for_zig=command_line.ZIG_WORDS)
 

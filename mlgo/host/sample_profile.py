@@ -21,6 +21,9 @@ from mlgo.host.process import run_for_user
 from mlgo.host.program import CALLGRIND, FIRST_LINK_S, ProgramRunner, Valgrind, count_addresses, link_program
 from mlgo.objects.lines import Frame, find_frames
 
+WITH_LINES = ("-g1", "-gdwarf-4", "-fdebug-info-for-profiling")
+"""Options of a program that is to be counted; valgrind before 3.21 ends at some files of DWARF 5."""
+
 _POSITION = re.compile(r"(0x[0-9a-f]+) \S+ (\d+)$")
 _CALLS = re.compile(r"calls=(\d+) ")
 _AGAIN = re.compile(r"'\d+$")  # what callgrind puts behind the name of a function that calls itself
@@ -38,6 +41,7 @@ class Counts:
 class Samples:
     """What a function executed, or a call of it that was inlined."""
 
+    entries: int = 0  # by calls that are none of the inlined ones
     lines: dict[tuple[int, int], int] = field(default_factory=dict)  # by line and discriminator
     calls: dict[tuple[int, int], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     inlined: dict[tuple[int, int, str], "Samples"] = field(default_factory=lambda: defaultdict(lambda: Samples()))
@@ -79,7 +83,7 @@ def profile_of_program(runner: ProgramRunner, objects: Sequence[Path], expected:
         found: dict[Path, Counts] = defaultdict(Counts)
         read_counts(count_addresses(valgrind, program, runner.timeout_s, expected).splitlines(), found)
         own = next((of_file for path, of_file in found.items() if path.name == program.name), Counts())
-        return profile_text(sample_functions({program: own}), {program: own})
+        return profile_text(sample_functions({program: own}))
 
 
 def read_counts(lines: Sequence[str], found: dict[Path, Counts]) -> None:
@@ -113,20 +117,19 @@ def sample_functions(counts: Mapping[Path, Counts]) -> dict[str, Samples]:
             samples, place = functions[frames[0].function].at(frames), frames[-1][1:]
             samples.lines[place] = max(samples.lines.get(place, 0), of_file.executed[address])
             samples.calls[place].update(of_file.calls.get(address, {}))
+    for of_file in counts.values():
+        for called in of_file.calls.values():
+            for name in called.keys() & functions.keys():
+                functions[name].entries += called[name]
     return functions
 
 
-def profile_text(functions: Mapping[str, Samples], counts: Mapping[Path, Counts]) -> str:
+def profile_text(functions: Mapping[str, Samples]) -> str:
     """The profile, the function with most samples first."""
-    entries: Counter[str] = Counter()
-    for of_file in counts.values():
-        for called in of_file.calls.values():
-            entries.update(called)
-    order = sorted(functions, key=lambda name: (-functions[name].total, name))
-    parts = [
-        "\n".join([f"{name}:{functions[name].total}:{entries[name]}", *_lines(functions[name], " ")]) for name in order
-    ]
-    return "".join(f"{part}\n" for part in parts)
+    lines = []
+    for name, samples in sorted(functions.items(), key=lambda one: (-one[1].total, one[0])):
+        lines += [f"{name}:{samples.total}:{samples.entries}", *_lines(samples, " ")]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _lines(samples: Samples, indent: str) -> Iterator[str]:

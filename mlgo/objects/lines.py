@@ -47,9 +47,10 @@ def find_frames(data: bytes, addresses: Iterable[int]) -> dict[int, tuple[Frame,
                 for calls, name, start, addresses in _scopes(die, within, ()):
                     for address in addresses:
                         line, discriminator = _line(rows, address)
-                        found[address] = (*calls, Frame.of(name, line - start, discriminator))
-                        if not (line and name and start):
-                            del found[address]
+                        if line and name and start:
+                            found[address] = (*calls, Frame.of(name, line - start, discriminator))
+                        else:  # of an inlined call that is not known, in a function that is
+                            found.pop(address, None)
     except (ELFError, DWARFError, ValueError, LookupError, AttributeError) as error:
         raise ObjectError(f"debug information cannot be read: {error}") from error
     return found

@@ -7,10 +7,10 @@ import pytest
 from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.profiled import build_under_own_profile
 from mlgo.corpus.recipe import load_recipe
-from mlgo.errors import ProgramOutput, ToolchainError
+from mlgo.errors import ProgramOutput
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import generation_of
-from mlgo.host.program import ProgramRunner, find_valgrind
+from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.elf import function_code
@@ -47,12 +47,7 @@ def fast(settings):
 
 
 @pytest.fixture
-def build(recipe, toolchain, fast, zig_cache, tmp_path):
-    try:
-        find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
-
+def build(recipe, toolchain, fast, zig_cache, tmp_path, valgrind):
     def run(task, recipe=recipe):
         compiler = FrontEnd(toolchain, fast, zig_cache, get_task(task))
         runner = ProgramRunner(toolchain.target, zig_cache, 60.0)

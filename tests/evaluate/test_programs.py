@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mlgo.errors import CorpusError, ToolchainError
+from mlgo.errors import CorpusError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import NO_VALGRIND, build_programs, measure_programs
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import ProgramRunner, find_valgrind
+from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.regalloc import FIRST_LEGAL, LIGHTEST
 from mlgo.host.tasks.task import get_task
@@ -23,11 +23,7 @@ def front_end(toolchain, fast, zig_cache, monkeypatch):
     return FrontEnd(toolchain, fast, zig_cache, TASK)
 
 
-def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cache, tmp_path, leaves_nothing):
-    try:
-        valgrind = find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
+def test_one_program_under_three_contenders(toolchain, fast, front_end, zig_cache, valgrind, tmp_path, leaves_nothing):
     runner = ProgramRunner(toolchain.target, zig_cache, 120.0)
     (program,) = build_programs([REPOSITORY / "config/programs/json.yaml"], front_end, tmp_path, 1)
     programs = [program, replace(program, name="wrong", expected=b"something else")]

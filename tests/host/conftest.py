@@ -5,20 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mlgo.errors import ToolchainError
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import Valgrind, find_valgrind
 from mlgo.host.tasks.task import Task
 from mlgo.host.toolchain import Toolchain
 from tests.conftest import FLAGS, SAMPLE
-
-
-@pytest.fixture(scope="session")
-def valgrind() -> Valgrind:
-    try:
-        return find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session")

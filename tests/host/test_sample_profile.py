@@ -126,7 +126,7 @@ def test_counts_of_callgrind():
 def profile_of(program, valgrind):
     status, counts = sample_profile.run_counted(valgrind, [str(program)])
     assert status == 0
-    return sample_profile.profile_text(sample_profile.sample_functions(counts), counts)
+    return sample_profile.profile_text(sample_profile.sample_functions(counts))
 
 
 def test_the_profile_of_an_unoptimized_program(build, valgrind):

@@ -8,9 +8,7 @@ import pytest
 from mlgo.base.artifacts import FUNCTIONS, PROGRAMS, RESULTS, SCORES, read_table
 from mlgo.base.files import read_record
 from mlgo.deploy.export import FORMS
-from mlgo.errors import ToolchainError
 from mlgo.evaluate.baseline import function_costs
-from mlgo.host.program import find_valgrind
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.policy.policy import Policy
 from mlgo.policy.stored import load_policy
@@ -141,11 +139,7 @@ def test_an_objective_of_another_task(allocating, case):
     assert message in run.stdout + run.stderr
 
 
-def test_programs_run_under_all_policies(allocating, case):
-    try:
-        find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
+def test_programs_run_under_all_policies(allocating, case, valgrind):
     allocating.succeed(*command(allocating, case, "--", "programs"))
     rows = read_table(allocating.root / "data/execution/programs.parquet", PROGRAMS).to_pylist()
     assert {"heuristic", *case.references[:2], "random-0", "bc-s0", "es-s0"} <= {row["contender"] for row in rows}

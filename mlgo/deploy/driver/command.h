@@ -48,7 +48,6 @@ inline const char *const AssemblyLanguages[] = {"assembler", "assembler-with-cpp
 inline const char *const Showing[] = {"-MJ", "-gen-cdb-fragment-path", "-v", "--verbose", nullptr};
 inline const char *const Naming[] = {"--coverage",   "-coverage",         "-fprofile-arcs",  "-ftest-coverage",
                                      "-gsplit-dwarf", "-gsplit-dwarf=split", "-gsplit-dwarf=single", nullptr};
-inline const char *const Profiles[] = {"-fprofile-use", "-fprofile-instr-use", "-fprofile-sample-use", "-fauto-profile"};
 inline const char *const OfLink[] = {"-l", "-L", "-u", "-z", "-T", "-e", "-s", "-rdynamic", "-Xlinker", nullptr};
 
 inline bool hasSuffix(const char *Path, const char *const *Suffixes) {
@@ -185,10 +184,10 @@ inline void readOption(const char *Word, Command &Found) {
     Found.RecordsWords = false;
   else if (isAmong(Word, Naming) || startsWith(Word, "-fproc-stat-report"))
     Found.NamesFolders = true;
-  for (const char *One : Profiles)
-    if (startsWith(Word, One))
+  for (const char *const *One = options::Profiles; *One; ++One)
+    if (startsWith(Word, *One))
       Found.HasProfile = true;
-    else if (startsWith(Word, "-fno-") && isSame(Word + strlen("-fno-"), One + strlen("-f")))
+    else if (startsWith(Word, "-fno-") && isSame(Word + strlen("-fno-"), *One + strlen("-f")))
       Found.HasProfile = false;
 }
 

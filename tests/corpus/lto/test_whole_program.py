@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from mlgo.base.ships import Ships
 from mlgo.corpus.build import program_of_all
 from mlgo.corpus.link_time import RunCheck, full_lto_asks, in_form, partition_modules, runnable_program, whole_programs
-from mlgo.errors import CorpusError, ToolchainError
+from mlgo.errors import CorpusError
 from mlgo.host.linker import LinkedFile, link_file, section_sizes
 from mlgo.host.module_file import Generation, generation_of, module_file
-from mlgo.host.program import ProgramRunner, find_valgrind
+from mlgo.host.program import ProgramRunner
 from mlgo.objects.elf import function_code, global_symbols
 from tests.corpus.lto.conftest import LIBRARY, PROGRAM, program_row
 
@@ -188,11 +188,7 @@ RUNNABLE = {
 
 
 @pytest.fixture
-def runner(zig_cache):
-    try:
-        find_valgrind()
-    except ToolchainError as error:
-        pytest.skip(str(error))
+def runner(zig_cache, valgrind):
     return ProgramRunner("x86_64-linux-gnu", zig_cache, 60.0)
 
 
