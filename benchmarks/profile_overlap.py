@@ -6,7 +6,8 @@ blocks of the smaller of both shares: 1 where they agree. Needs valgrind, and a 
 (clang-19, llvm-19 and libclang-rt-19-dev of Debian).
 
 Example:
-    python -m benchmarks.profile_overlap --llvm /usr/lib/llvm-19/bin
+    python -m benchmarks.profile_overlap
+    python -m benchmarks.profile_overlap --programs sort --llvm /usr/lib/llvm-19/bin
 """
 
 import os

@@ -28,6 +28,8 @@ def test_all_are_found():
         "house",
         "labels",
         "nested",
+        "profile_overlap",
+        "profiles",
         "replay",
         "soak",
     ]
