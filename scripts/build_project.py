@@ -24,6 +24,7 @@ from mlgo.corpus.capture.wheels import wheel_project
 from mlgo.corpus.link_time import RunCheck, Tools, in_form, runnable_program
 from mlgo.corpus.profiled import build_under_own_profile
 from mlgo.corpus.recipe import load_recipe
+from mlgo.errors import ConfigError
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.program import ProgramRunner
 from mlgo.host.tasks.task import get_task
@@ -42,6 +43,9 @@ def main() -> None:
     values, shared = settings_of(args), shared_folder(args.work)
     (toolchain, settings), task, seed = compiler_of(values), values.value("task"), values.value("seed")
     recipe = load_recipe(args.recipe)
+    own_profile = values.value("corpus.own_profile")
+    if own_profile and not recipe.units:
+        raise ConfigError(f"corpus.own_profile runs what a recipe's own sources make, and {args.recipe} has none")
     most, failed = values.value("corpus.max_modules_per_project"), values.value("corpus.max_failed_share")
     form = ProjectName.of(args.project).form or settings.ships.form
     limits = BuildLimits(most if form == "objects" else sys.maxsize, failed, seed, args.threads)
@@ -61,7 +65,7 @@ def main() -> None:
     elif recipe.captured is not None:
         rows, programs = captured_project(args.project, recipe, task, limits)
     else:
-        build = partial(build_under_own_profile, runner=runner) if values.value("corpus.own_profile") else build_project
+        build = partial(build_under_own_profile, runner=runner) if own_profile else build_project
         rows = build(args.project, recipe, front_end, limits, shared / "sdists")
         programs = program_of_all(args.project, rows)
     tools = Tools(front_end, find_linker(), values.value("corpus.max_merged_instructions"), args.threads)

@@ -1,6 +1,8 @@
 """A program of the corpus under a profile of its own run."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -14,6 +16,7 @@ from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.elf import function_code
+from tests.conftest import REPOSITORY
 
 SOURCE = """
 extern int printf(const char *, ...);
@@ -96,3 +99,17 @@ def test_debug_information_changes_no_code(recipe, toolchain, fast, zig_cache, t
         code.append(function_code((tmp_path / "module.o").read_bytes()))
     assert code[0] == code[1]
     assert set(code[0]) == {"often", "never", "main"}
+
+
+@pytest.mark.parametrize("kind", ["wheel: {}", "captured: build"])
+def test_a_build_of_others_has_no_profile_of_its_own(kind, tmp_path):
+    origin = "" if kind.startswith("captured") else f"version: '1.0', sha256: {'0' * 64}, "
+    (tmp_path / "thing.yaml").write_text(f"{{name: thing, license: MIT, {origin}{kind}}}")
+    (tmp_path / "profiled.yaml").write_text("corpus: {own_profile: true}")
+    outputs = ["--output", tmp_path / "modules.parquet", "--programs", tmp_path / "programs.parquet"]
+    asked = ["--preset", tmp_path / "profiled.yaml", "--project", "thing", "--recipe", tmp_path / "thing.yaml"]
+    command = [sys.executable, "scripts/build_project.py", *asked, *outputs]
+    ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].endswith("thing.yaml has none")
+    assert not (tmp_path / "modules.parquet").exists()

@@ -1,9 +1,13 @@
 """Programs built under advisors, with the real compiler, linker and valgrind."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
+from mlgo.base.artifacts import PROGRAMS, read_table
 from mlgo.errors import CorpusError
 from mlgo.evaluate import CompileHost
 from mlgo.evaluate.programs import NO_VALGRIND, build_programs, measure_programs
@@ -71,3 +75,23 @@ def test_levels_stand_beside_contenders_and_without_valgrind_nothing_runs(toolch
     plain, _, at_o2 = (row["text_bytes"] for row in rows)
     objects = [compile_plain(toolchain, module, there).scores["text_bytes"] for module in faster[0].modules]
     assert at_o2 == sum(objects) > plain
+
+
+@pytest.mark.parametrize(
+    ("splits", "measured"), [("train: [json]", {"hash"}), ("train: [json], validation: [hash]", None)]
+)
+def test_programs_that_were_trained_or_chosen_on_are_left_out(tmp_path, splits, measured):
+    for name in ("hash", "json"):
+        (tmp_path / f"{name}.yaml").write_text((REPOSITORY / f"config/programs/{name}.yaml").read_text())
+    (tmp_path / "settings.yml").write_text(f"corpus: {{splits: {{{splits}}}}}")
+    asked = ["--preset", tmp_path / "settings.yml", "--recipes", tmp_path, "--output", tmp_path / "programs.parquet"]
+    command = [sys.executable, "scripts/measure_programs.py", *asked, "--work", tmp_path / "work"]
+    ended = subprocess.run(
+        command, cwd=REPOSITORY, env={**os.environ, "PATH": ""}, capture_output=True, text=True, timeout=300
+    )
+    if measured is None:
+        assert ended.returncode == 1
+        assert "no recipe of a program that is in neither" in ended.stderr
+    else:
+        assert ended.returncode == 0, ended.stderr
+        assert {row["program"] for row in read_table(tmp_path / "programs.parquet", PROGRAMS).to_pylist()} == measured
