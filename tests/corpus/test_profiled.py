@@ -103,7 +103,7 @@ def test_debug_information_changes_no_code(recipe, toolchain, fast, zig_cache, t
 
 @pytest.mark.parametrize("kind", ["wheel: {}", "captured: build"])
 def test_a_build_of_others_has_no_profile_of_its_own(kind, tmp_path):
-    origin = "" if kind.startswith("captured") else f"version: '1.0', sha256: {'0' * 64}, "
+    origin = "" if kind.startswith("captured") else f"version: '1.0', sha256: \"{'0' * 64}\", "
     (tmp_path / "thing.yaml").write_text(f"{{name: thing, license: MIT, {origin}{kind}}}")
     (tmp_path / "profiled.yaml").write_text("corpus: {own_profile: true}")
     outputs = ["--output", tmp_path / "modules.parquet", "--programs", tmp_path / "programs.parquet"]
