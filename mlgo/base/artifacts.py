@@ -127,6 +127,7 @@ VERIFIED = _schema(
     _field("same_contents", pa.bool_(), "what is loaded of both is the same, byte for byte"),
     _field("reason", pa.string(), "kind of the reason why the sizes differ or are not known; empty if equal"),
     _field("message", pa.string(), "the reason in full"),
+    _field("other_profile", pa.string(), "what LLVM warns first if the profile is of another source, else empty"),
 )
 """Modules of a captured project, compiled again as their build did."""
 

@@ -228,6 +228,7 @@ def summary_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "reproduced": sum(not row["reason"] for row in rows),
         "same_contents": sum(row["same_contents"] for row in rows),
         "reasons": dict(Counter(row["reason"] for row in rows if row["reason"]).most_common()),
+        "other_profile": sum(bool(row["other_profile"]) for row in rows),
         "text_bytes": sum(row["text_bytes"] for row in compared),
         "recompiled_bytes": sum(row["recompiled_bytes"] for row in compared),
     }
@@ -244,4 +245,8 @@ def _text(summary: Mapping[str, Any], rows: list[dict[str, Any]]) -> str:
     for reason, count in summary["reasons"].items():
         first = next(row for row in rows if row["reason"] == reason)
         lines.append(f"{count} not reproduced, the first is {first['module']}: {first['message']}")
+    if summary["other_profile"]:
+        first = next(row for row in rows if row["other_profile"])
+        count = f"{summary['other_profile']} with a profile of other sources, as LLVM says"
+        lines.append(f"{count}, the first is {first['module']}: {first['other_profile']}")
     return "\n".join(lines)

@@ -108,7 +108,7 @@ def test_a_capture_is_verified_by_the_builds_own_objects(captured, mlgo):
     assert run.returncode == 0, run.stderr
     summary = json.loads(run.stdout)
     assert (summary["modules"], summary["reproduced"], summary["same_contents"]) == (4, 4, 4)
-    assert summary["reasons"] == {}
+    assert (summary["reasons"], summary["other_profile"]) == ({}, 0)
     rows = read_table(captured / "verified.parquet", VERIFIED).to_pylist()
     assert {row["level"] for row in rows} == {"-Os"}  # of the build, while modules are compiled at -Oz
     assert sum(row["text_bytes"] for row in rows) == summary["text_bytes"] == summary["recompiled_bytes"]
@@ -116,13 +116,18 @@ def test_a_capture_is_verified_by_the_builds_own_objects(captured, mlgo):
 
 def test_what_is_not_reproduced_is_listed(tmp_path, mlgo, refuses):
     (tmp_path / "one.c").write_text("int x(void) { return 1; }\n")
-    zig = f"{find_linker()} cc"
-    run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "sh", "-c", f"cd '{tmp_path}' && $CC -c one.c", CC=zig)
+    (tmp_path / "two.c").write_text("int y(void) { return 1; }\n")
+    (tmp_path / "old.prof").write_text("y:2000:1000\n 0: 1000\n 8: 1000\n")
+    zig, profiled = f"{find_linker()} cc", "-O2 -g1 -fprofile-sample-use=old.prof"
+    calls = f"cd '{tmp_path}' && $CC -c one.c && $CC {profiled} -c two.c"
+    run = mlgo("capture", "-o", str(tmp_path / "out"), "--", "sh", "-c", calls, CC=zig)
     assert run.returncode == 0, run.stderr
     (tmp_path / "one.c").write_text("int x(void) { return 2; }\n")
-    run = mlgo("corpus", "verify", "--project", str(tmp_path / "out"), "--least", "0.5")
+    run = mlgo("corpus", "verify", "--project", str(tmp_path / "out"), "--least", "0.6")
     assert run.returncode == 1
-    assert "0 of 1 modules (0.0 %)" in run.stdout
+    assert "1 of 2 modules (50.0 %)" in run.stdout
+    assert "1 with a profile of other sources, as LLVM says, the first is" in run.stdout
+    assert "two.c: warning: two.c:1: 1 of 2 available profile records" in run.stdout
     assert "1 not reproduced, the first is" in run.stdout
     assert "changed: one.c is another one since the capture" in run.stdout
     refuses("corpus", "verify", "--project", tmp_path / "nothing")

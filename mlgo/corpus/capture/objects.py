@@ -27,7 +27,7 @@ from mlgo.corpus.capture.builds import Build, BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import TOLERANT, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
-from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word
+from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word, words
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -193,6 +193,11 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
 # What zig cc adds to clang's own options, and what a build without it does not have.
 _WITHOUT_ADDED = ("-g0", "-fno-sanitize=all", "-fomit-frame-pointer")
 _DATE = "date-time"
+# A profile of LLVM's runtime tells a function by its code; one of samples does not, so LLVM has to count lines.
+_PROFILE = words(
+    "-Wno-everything -Wbackend-plugin -Wprofile-instr-out-of-date -mllvm -sample-profile-check-record-coverage=80"
+)
+_OF_PROFILE = re.compile(r"^.*(?= \[-W(?:backend-plugin|profile-instr-out-of-date)\]$)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -210,13 +215,15 @@ class Recompiler:
 
     def _verify(self, row: RowView) -> Row:
         names = ("project", "module", "compiler", "level", "text_bytes")
-        found = {name: row[name] for name in names} | {"recompiled_bytes": None, "same_contents": False}
+        found: Row = {name: row[name] for name in names}
+        found |= {"recompiled_bytes": None, "same_contents": False, "other_profile": ""}
         reason = row["missing"] or _source_is_other(row)
         if not reason:
             try:
                 expected = row["text_bytes"], row["contents_sha256"]
-                objects = map(measured_object, self.recompile(row))
-                size, contents = max(objects, key=lambda one: (one == expected, one[0] == expected[0]))
+                objects, found["other_profile"] = self.recompile(row)
+                measured = map(measured_object, objects)
+                size, contents = max(measured, key=lambda one: (one == expected, one[0] == expected[0]))
                 found |= {"recompiled_bytes": size, "same_contents": contents == row["contents_sha256"]}
                 reason = "" if size == row["text_bytes"] else self._reason(row)
             except ConfigError as error:
@@ -225,24 +232,25 @@ class Recompiler:
                 reason = f"{error.kind}: {str(error).replace(row['folder'] + '/', '')}"
         return found | {"reason": reason.partition(":")[0], "message": reason}
 
-    def recompile(self, row: RowView) -> list[bytes]:
-        """The object that a row's source becomes, by way of bitcode."""
+    def recompile(self, row: RowView) -> tuple[list[bytes], str]:
+        """The object that a row's source becomes, by way of bitcode, and what LLVM says against its profile."""
         with scratch_directory() as folder:
             bitcode, result = folder / "module.bc", folder / "module.o"
-            words = self._front_end(row, result)
-            *options, x, _, _ = words
+            *options, x, language, source = self._front_end(row, result)
             if x != "-x" or "-emit-obj" not in options:
                 raise CompilerExit("the driver of the build does not make an object of it")
             replaced = {str(result): str(bitcode), "-emit-obj": "-emit-llvm-bc"}
             unoptimized = [options[0], "-disable-llvm-passes", *(replaced.get(one, one) for one in options[1:])]
-            self._run(row, [*unoptimized, "-w", *words[-3:]])
-            self._run(row, [*options, "-w", "-x", "ir", str(bitcode)])
+            said = _PROFILE if profile_of(row["options"], Path(row["folder"])) else ["-w"]
+            warnings = self._run(row, [*unoptimized, *said, x, language, source])
+            warnings += self._run(row, [*options, *said, "-x", "ir", str(bitcode)])
             found = [result.read_bytes()]
             if self.is_same(row) and row["driver"] in ("zig", "mlgo"):
                 level = [checked("level", row["level"], "level")] if row["level"] else []
                 self._run(row, [*level, "-c", str(result), "-o", str(result)], self._driver(row))
                 found.append(result.read_bytes())
-            return found
+            first = _OF_PROFILE.search(warnings)
+            return found, as_text(first[0]).replace(row["folder"] + "/", "") if first else ""
 
     def _front_end(self, row: RowView, output: Path) -> list[str]:
         """Arguments of clang's front end that the driver of the build makes of a row's options."""

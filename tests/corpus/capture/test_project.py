@@ -53,23 +53,23 @@ def extraction(front_end):
 
 
 @pytest.fixture
-def parts(build, extraction, tmp_path):
+def parts(build, sources, extraction, tmp_path):
     """Parts of a capture that was cut short, in the folder `cut`."""
     Counting.most = 36
     with pytest.raises(KeyboardInterrupt):
-        write_project(tmp_path / "cut", build, extraction)
+        write_project(tmp_path / "cut", build, sources, extraction)
     Counting.compiled, Counting.most = 0, NUM_SOURCES
     return sorted((tmp_path / "cut/parts").iterdir())
 
 
 @pytest.mark.slow
-def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, extraction, parts, tmp_path):
+def test_what_was_done_is_not_compiled_again_and_the_bytes_are_the_same(build, sources, extraction, parts, tmp_path):
     assert len(parts) == 36
     assert not (tmp_path / "cut/project.parquet").exists()
-    cut = write_project(tmp_path / "cut", build, extraction)
+    cut = write_project(tmp_path / "cut", build, sources, extraction)
     assert Counting.compiled == NUM_SOURCES - len(parts)
     Counting.compiled = 0
-    assert write_project(tmp_path / "whole", build, extraction) == cut
+    assert write_project(tmp_path / "whole", build, sources, extraction) == cut
     assert (cut.modules, list(cut.skipped), Counting.compiled) == (NUM_SOURCES - 1, ["f007.c"], NUM_SOURCES)
     for name in ("project.parquet", "programs.parquet"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -85,7 +85,7 @@ def test_parts_that_are_damaged_or_of_a_changed_source_are_compiled_again(
         (sources / "f007.c").write_text("int now_it_is;\n")
     else:
         parts[0].write_bytes(b"damaged")
-    assert write_project(tmp_path / "cut", build, extraction).modules == modules
+    assert write_project(tmp_path / "cut", build, sources, extraction).modules == modules
     assert Counting.compiled == NUM_SOURCES - (len(parts) - 1)
 
 

@@ -86,6 +86,18 @@ def test_reasons(built, verified, tmp_path):
     assert found == {"same": "", **reasons}
 
 
+def test_a_profile_of_another_source_is_told(built, verified, tmp_path):
+    (tmp_path / "own.prof").write_text("text:2000:1000\n 0: 1000\n")  # by the distance from a function's first line
+    (tmp_path / "other.prof").write_text("text:2000:1000\n 0: 1000\n 7: 1000\n 8: 1000\n 9: 1000\n")
+    used = {name: ["-O2", "-g1", f"-fprofile-sample-use={name}.prof"] for name in ("own", "other")}
+    found = verified(built(ZIG, **used, none=["-O2"]))
+    assert [row["reason"] for row in found.values()] == [""] * 3
+    said = {name: row["other_profile"] for name, row in found.items()}
+    warning = said.pop("other")
+    assert warning == "warning: other.c:3: 1 of 4 available profile records (25%) were applied"
+    assert said == {"own": "", "none": ""}
+
+
 @pytest.mark.skipif(not shutil.which("gcc"), reason="needs gcc")
 def test_of_another_compiler_only_the_size_is_compared(built, verified):
     rows = built("gcc", plain=["-O2", "-fipa-pta"])
