@@ -16,6 +16,8 @@ With ``-fsave-optimization-record`` LLVM writes a stream of YAML documents, one 
     ...
 
 A cost is a sum over the blocks of a function: block frequency relative to the entry, times the number of instructions.
+Where a profile says how often the function was entered, ``Hotness`` stands before the arguments, and costs are read
+times that: so many spills, reloads and copies were executed.
 Source: ``computeStats`` and ``reportStats`` in llvm/lib/CodeGen/RegAllocGreedy.cpp. The stream is always written by
 the same code of LLVM, so it is read here as text: a YAML parser takes some hundred times as long.
 
@@ -42,7 +44,11 @@ from typing import NamedTuple
 
 from mlgo.errors import RemarkError
 
-REMARK_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
+REMARK_OPTIONS = (
+    "-fsave-optimization-record=yaml",
+    "-foptimization-record-passes=regalloc",
+    "-fdiagnostics-show-hotness",
+)
 """Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
 
 
@@ -51,8 +57,9 @@ CALL_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes
 
 
 class SpillCosts(NamedTuple):
-    """Costs of one function. Counts are instructions, costs are instructions weighted by block frequency.
+    """Costs of one function.
 
+    Counts are instructions, costs are instructions weighted by block frequency, under a profile times the entries.
     Folded ones are done by an instruction that is there anyway and takes its operand from memory.
     """
 
@@ -78,7 +85,9 @@ _FIELDS = dict(zip(_COSTS.split(), SpillCosts._fields[1:], strict=True))
 """What LLVM calls each cost."""
 
 _START, _END = b"--- !", b"\n...\n"
-_FUNCTION_REMARK = re.compile(rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n")
+_FUNCTION_REMARK = re.compile(
+    rb"\nName: +SpillReloadCopies\n(?:DebugLoc: .*\n)?Function: +(.+)\n(?:Hotness: +(\d+)\n)?"
+)
 _CALLER = re.compile(rb"^Function: +(.+)$", re.MULTILINE)
 _CALLEE = re.compile(rb"^  - Callee: +(.+)$", re.MULTILINE)
 _STOPPED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
@@ -89,7 +98,8 @@ _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
 
 def read_spill_costs(data: bytes) -> list[SpillCosts]:
     """Functions with a cost, in the order of a stream of remarks; it is empty when no function costs anything."""
-    return [_costs(match[1], one) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
+    found = [(one, match) for one in _documents(data) if (match := _FUNCTION_REMARK.search(one))]
+    return [_costs(match[1], float(match[2] or 1), one) for one, match in found]
 
 
 def read_calls(data: bytes, num_questions: int) -> list[tuple[bytes, bytes]]:
@@ -129,13 +139,13 @@ def _documents(data: bytes) -> list[bytes]:
     return data.split(_END)[:-1]
 
 
-def _costs(function: bytes, document: bytes) -> SpillCosts:
+def _costs(function: bytes, entries: float, document: bytes) -> SpillCosts:
     values: dict[str, float] = {}
     for name, text in _ARGUMENT.findall(document):
         if name not in _FIELDS:
             raise RemarkError(f"the compiler's remarks have an unknown cost {name.decode()}")
         try:
-            values[_FIELDS[name]] = int(text) if name.startswith(b"Num") else float(text)
+            values[_FIELDS[name]] = int(text) if name.startswith(b"Num") else float(text) * entries
         except ValueError:
             raise RemarkError(f"the compiler's remarks give {text[:40]!r} as {name.decode()}") from None
     return SpillCosts(_bare(function).decode(errors="backslashreplace"), **values)  # type: ignore[arg-type]

@@ -10,10 +10,13 @@ from mlgo.corpus.build import BuildLimits, build_project
 from mlgo.corpus.profiled import build_under_own_profile
 from mlgo.corpus.recipe import load_recipe
 from mlgo.errors import ProgramOutput
+from mlgo.evaluate import CompileHost
+from mlgo.evaluate.programs import build_programs, measure_programs
 from mlgo.host.frontend import FrontEnd
 from mlgo.host.module_file import generation_of
 from mlgo.host.program import ProgramRunner
 from mlgo.host.session import compile_plain
+from mlgo.host.tasks.regalloc import FIRST_LEGAL
 from mlgo.host.tasks.task import get_task
 from mlgo.objects.elf import function_code
 from tests.conftest import REPOSITORY
@@ -86,6 +89,19 @@ def test_what_prints_something_else_has_no_profile(build, tmp_path):
     (tmp_path / "app" / "expected.txt").write_text("else\n")
     with pytest.raises(ProgramOutput, match="where b'else"):
         build("inline-speed", load_recipe(tmp_path / "app.yaml"))
+
+
+def test_costs_are_what_a_run_executes(toolchain, fast, zig_cache, tmp_path, valgrind, monkeypatch):
+    monkeypatch.chdir(REPOSITORY)
+    task = get_task("regalloc-evict")
+    compiler = FrontEnd(toolchain, fast, zig_cache, task)
+    runner = ProgramRunner(toolchain.target, zig_cache, 120.0)
+    programs = build_programs([REPOSITORY / "config/speed/matrix.yaml"], compiler, tmp_path, 1, runner)
+    with CompileHost(toolchain, task.name, fast, 1) as host:
+        contenders = {"heuristic": lambda name: None, "first": lambda name: FIRST_LEGAL}
+        careful, careless = measure_programs(host, runner, valgrind, programs, contenders, tmp_path)
+    executed = [4 * row["reads"] + row["writes"] for row in (careful, careless)]
+    assert careless["spill_cost"] - careful["spill_cost"] == pytest.approx(executed[1] - executed[0], rel=0.15)
 
 
 def test_debug_information_changes_no_code(recipe, toolchain, fast, zig_cache, tmp_path):

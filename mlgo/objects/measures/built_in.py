@@ -104,7 +104,8 @@ SPILL_COST = Measure(
     Words(
         "spill cost",
         "Reloads weigh 4, spills 1 and copies 0.2, each times the frequency of its block relative to the entry of its "
-        "function, as LLVM estimates it, summed over the module's functions. To compare two, 1 is added to both, so "
+        "function, as LLVM estimates it, and under a profile times the entries, so as often as it was executed, summed "
+        "over the module's functions. To compare two, 1 is added to both, so "
         "that modules next to without spills do not decide. It stands for time, not for size.",
         subject="Spills, reloads and copies",
         unit="cost",

@@ -65,6 +65,18 @@ def test_functions_are_read_and_loops_are_not():
     assert (odd.function, SPILL_COST.of_function(odd)) == ("it's $odd", pytest.approx(0.2))
 
 
+@pytest.mark.parametrize(("entries", "cost"), [(b"100", 80_398.0), (b"0", 0.0)])
+def test_under_a_profile_costs_are_those_of_all_entries(entries, cost):
+    head = (
+        b"DebugLoc:        { File: a.c, Line: 2, Column: 1 }\nFunction:        often\nHotness:         %b\n" % entries
+    )
+    start, end = b"--- !Missed\nPass:            regalloc\nName:            SpillReloadCopies\n", b"...\n"
+    (often,) = read_spill_costs(
+        start + head + b"Args:\n  - NumReloads:      '12'\n  - TotalReloadsCost: '8.039800e+02'\n" + end
+    )
+    assert often == SpillCosts("often", num_reloads=12, reloads_cost=pytest.approx(cost))
+
+
 def test_no_remark_at_all_is_no_cost():
     assert read_spill_costs(b"") == []
 
