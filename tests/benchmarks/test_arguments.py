@@ -32,6 +32,7 @@ def test_all_are_found():
         "profiles",
         "replay",
         "soak",
+        "spill_search",
     ]
 
 
