@@ -1,7 +1,8 @@
 """Profiles of what programs execute, in LLVM's text form for ``-fprofile-sample-use``, from valgrind's counts.
 
 Callgrind counts each instruction, whatever started the program; nothing has to be linked into it. The count of a line
-is the greatest of its instructions: a sum would count instructions, not visits.
+is the greatest of its instructions, times the copies of it that LLVM says it has made: a sum would count instructions,
+not visits.
 
 Source: llvm/ProfileData/SampleProfReader.h (the text form).
 """
@@ -114,8 +115,9 @@ def sample_functions(counts: Mapping[Path, Counts]) -> dict[str, Samples]:
         except (ObjectError, OSError):  # made while it ran, or of the system
             continue
         for address, frames in frames_at.items():
-            samples, place = functions[frames[0].function].at(frames), frames[-1][1:]
-            samples.lines[place] = max(samples.lines.get(place, 0), of_file.executed[address])
+            samples, here = functions[frames[0].function].at(frames), frames[-1]
+            place, visits = (here.line, here.discriminator), of_file.executed[address] * here.copies
+            samples.lines[place] = max(samples.lines.get(place, 0), visits)
             samples.calls[place].update(of_file.calls.get(address, {}))
     for of_file in counts.values():
         for called in of_file.calls.values():

@@ -19,11 +19,12 @@ class Frame(NamedTuple):
     function: str  # as the linker knows it
     line: int  # behind that of the function's declaration
     discriminator: int  # tells blocks of a line apart
+    copies: int = 1  # that an unrolled or vectorized loop has of it, so visits that an instruction stands for
 
     @classmethod
-    def of(cls, function: str, distance: int, discriminator: int) -> "Frame":
+    def of(cls, function: str, distance: int, stored: int) -> "Frame":
         """As debug information has them."""
-        return cls(function, distance & 0xFFFF, base_discriminator(discriminator))  # LLVM keeps 16 bits
+        return cls(function, distance & 0xFFFF, *discriminator_and_copies(stored))  # LLVM keeps 16 bits
 
 
 def find_frames(data: bytes, addresses: Iterable[int]) -> dict[int, tuple[Frame, ...]]:
@@ -138,9 +139,15 @@ def _said(die: Any, name: str) -> Any:
     return None
 
 
-def base_discriminator(discriminator: int) -> int:
-    """The part that names a block; the rest tells copies of it apart (llvm/IR/DebugInfoMetadata.h)."""
-    if discriminator & 1:
-        return 0
-    rest = discriminator >> 1
-    return ((rest >> 1) & 0xFE0) | (rest & 0x1F) if rest & 0x20 else rest & 0x1F
+def discriminator_and_copies(stored: int) -> tuple[int, int]:
+    """The two parts of a stored discriminator that profiles need (llvm/IR/DebugInfoMetadata.h)."""
+    base, rest = _component(stored)
+    return base, _component(rest)[0] or 1
+
+
+def _component(stored: int) -> tuple[int, int]:
+    """The first part, and what is behind it: a bit that says none, or six or thirteen for a number."""
+    if stored & 1:
+        return 0, stored >> 1
+    rest = stored >> 1
+    return (((rest >> 1) & 0xFE0) | (rest & 0x1F), stored >> 14) if rest & 0x20 else (rest & 0x1F, stored >> 7)

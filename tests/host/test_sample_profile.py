@@ -1,6 +1,7 @@
 """Profiles of a program whose counts are known: from 27, 41 odd and 70 even numbers lead to 1 (Collatz)."""
 
 import itertools
+import re
 import subprocess
 
 import pytest
@@ -9,7 +10,7 @@ from mlgo.errors import ObjectError
 from mlgo.host import sample_profile
 from mlgo.host.toolchain import zig_environment
 from mlgo.objects.elf import function_symbols
-from mlgo.objects.lines import Frame, base_discriminator, find_frames
+from mlgo.objects.lines import Frame, discriminator_and_copies, find_frames
 
 SOURCE = """\
 volatile unsigned start = 27, evens;
@@ -48,8 +49,8 @@ WITH_LINES = ["-g1", "-fdebug-info-for-profiling", "-fno-sanitize=all", "-fno-st
 def build(tmp_path, toolchain, zig_cache):
     """Compile the program, or what else is asked of its source."""
 
-    def run(*options, without=()):
-        (tmp_path / "a.c").write_text(SOURCE)
+    def run(*options, without=(), source=SOURCE):
+        (tmp_path / "a.c").write_text(source)
         command = [*toolchain.driver("c"), *options, *WITH_LINES, *without, "a.c", "-o", "out"]
         subprocess.run(command, cwd=tmp_path, env=zig_environment(zig_cache), check=True, timeout=300)
         return tmp_path / "out"
@@ -89,10 +90,16 @@ def test_a_damaged_file(build, keep):
         find_frames(data, [1])
 
 
-@pytest.mark.parametrize(("stored", "base"), [(0, 0), (2, 1), (62, 31), (192, 32), (194, 33), (1, 0), (3, 0)])
-def test_base_discriminators(stored, base):
+@pytest.mark.parametrize(
+    ("stored", "base", "copies"),
+    [
+        *[(0, 0, 1), (2, 1, 1), (62, 31, 1), (192, 32, 1), (194, 33, 1), (1, 0, 1), (3, 0, 1)],
+        *[(0b1000_1, 0, 4), (0b1000_0000010, 1, 4), (0b1000_0000001_1000010, 33, 4), (0b11000000_1, 0, 32)],
+    ],
+)
+def test_discriminators(stored, base, copies):
     # llvm/IR/DebugInfoMetadata.h: one bit says none, then five bits, or twelve around a bit that says so
-    assert base_discriminator(stored) == base
+    assert discriminator_and_copies(stored) == (base, copies)
 
 
 COUNTS = """\
@@ -139,6 +146,24 @@ def test_the_profile_of_an_unoptimized_program(build, valgrind):
         **{" 4": "111", " 5": "41", " 7": "70 halve:70", " 8": "111", " 10": "1"},
     }
     assert any(line.startswith("halve:") and line.endswith(":70") for line in lines)
+
+
+def test_a_vectorized_loop_counts_what_it_stands_for(build, valgrind):
+    source = """
+static float x[1003], y[1003];
+__attribute__((noinline)) static void add(int n)
+{
+  for (int i = 0; i < n; i++)
+    x[i] += y[i] * 3;
+}
+void _start(void)
+{
+  add(1003);
+  __asm__ volatile("syscall" : : "a"(60), "D"(0));
+}
+"""
+    text = profile_of(build("-O2", "-mcpu=baseline", "-static", "-nostdlib", source=source), valgrind)
+    assert int(re.search(r"\n 3: (\d+)\n", text)[1]) == pytest.approx(1003, rel=0.01)  # by rounds of eight
 
 
 def test_the_compiler_takes_the_profile(build, valgrind, tmp_path):
