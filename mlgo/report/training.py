@@ -36,7 +36,7 @@ def budgets(curves: Sequence[Curve], spent: str = "evaluations") -> Figure | Non
     series: list[Series] = []
     for i, one in enumerate(found):
         x, gains = one.spent.tolist(), 100.0 * one.gains
-        edge = {"line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+        edge = {"line": {"width": 0, "shape": "hv"}, "showlegend": False, "hoverinfo": "skip"}
         band = edge | {"fill": "tonexty", "fillcolor": f"{style_of(i)['color']}26"}
         title = f"{one.learner}, {len(one.seeds)} seed{'s' * (len(one.seeds) > 1)}"
         series += [
