@@ -12,7 +12,7 @@ from mlgo.compare.inference import POINTS_ONLY, Bootstrap
 from mlgo.compare.modules import SCOPES, policy_scores
 from mlgo.compare.programs import measured_programs
 from mlgo.compare.scores import ALL, Contender, ScoreMatrix, by_language, compare
-from mlgo.objects.measures import get_measure
+from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.report import render
 from mlgo.report.figures import Figure, Series, chart
 from mlgo.report.inputs import Facts
@@ -49,11 +49,11 @@ def compare_policy(
     """Compare a policy with the heuristic, by ``artifacts.RESULTS`` and ``artifacts.SHIPPED_SIZES``."""
     modules, bootstrap = policy_scores(results), Bootstrap.of(values)
     ships = compare_shipped(shipped, modules.contenders, bootstrap)
-    split = modules.splits[0]
+    split, objective = modules.splits[0], values.value("compile.objective")
     linked = any(row.split == split and row.by("total").num_compared for row in ships.totals if row.contender.is_policy)
     return render.ComparedPolicies(
         task=task,
-        measure=values.value("compile.objective"),
+        measure=objective if objective in modules.scores else DEFAULT.name,  # some need a baseline of the project
         modules=modules,
         ships=ships,
         seen=compare_seen(shipped, modules.contenders, bootstrap),

@@ -25,6 +25,7 @@ from mlgo.errors import MlgoError
 from mlgo.host.linker import section_sizes
 from mlgo.host.toolchain import find_linker
 from mlgo.objects.elf import global_symbols
+from mlgo.objects.measures import DEFAULT, get_measure
 from mlgo.policy.stored import languages_by_default, load_stored, save_policy
 from tests.cli.conftest import run_here
 from tests.cli.test_capture import captured, project
@@ -149,6 +150,14 @@ def test_tables_and_page(evaluated, captured):
     for text in ("What ships", "lib.so", "Modules that stand out", "What the numbers mean", "ziglang clang 22.1.8"):
         assert text in page
     assert str(captured.parent) not in page
+
+
+def test_an_objective_that_needs_a_baseline_leaves_the_page_by_text(evaluate, tmp_path):
+    (tmp_path / "other.yaml").write_text("compile: {objective: dedup_bytes}")
+    evaluate("--preset", tmp_path / "other.yaml", "--output", tmp_path / "out", "--no-references")
+    page = (tmp_path / "out/report.html").read_text()
+    assert DEFAULT.words.title in page
+    assert get_measure("dedup_bytes").words.title not in page
 
 
 def test_a_second_policy_stands_beside_the_first(captured, policies, evaluated, mlgo):
