@@ -41,13 +41,15 @@ def main() -> None:
         *("pyclipper", "ruamel.yaml.clib", "ujson", "xxhash", "zopfli", "zstandard"),
     ]
     parser.add_argument("--programs", nargs="+", default=default, help="(default: the 15 real ones)")
+    parser.add_argument("--counted", default="-O2", metavar="LEVEL", help="of the counted build (default: %(default)s)")
     add_policy_option(parser, "for inlining")
     add_options(parser, "--json")
     args = parser.parse_args()
     record = {}
     with scratch_directory() as folder:
         for name in tqdm(args.programs, disable=args.json, unit="program"):
-            found = measure(load_recipe(Path("config/speed", f"{name}.yaml")), args.policy.absolute(), folder / name)
+            recipe = load_recipe(Path("config/speed", f"{name}.yaml"))
+            found = measure(recipe, args.policy.absolute(), folder / name, args.counted)
             record[name] = {kind: f"{size:,} bytes, {run:,} instructions" for kind, (size, run) in found.items()}
             for kind in (EVERYWHERE, COLD):
                 size, run = (1 - one / plain for one, plain in zip(found[kind], found[PLAIN], strict=True))
@@ -55,14 +57,14 @@ def main() -> None:
     print_record(record, as_json=args.json)
 
 
-def measure(recipe: Recipe, policy: Path, folder: Path) -> dict[str, tuple[int, int]]:
+def measure(recipe: Recipe, policy: Path, folder: Path, counted: str) -> dict[str, tuple[int, int]]:
     """Bytes and executed instructions by kind of build."""
     folder.mkdir()
     root = source_folder(recipe, Path("data/work/sdists"), folder)
     write_generated_files(recipe, root)
     sources = find_sources(recipe, root)
     advised = ["--policy", policy, "--languages", "c,c++"]
-    first = compiled(root, sources, [PLAIN], ["--plain"], WITH_LINES)
+    first = compiled(root, sources, [PLAIN], ["--plain"], [*WITH_LINES, counted])
     mlgo(root, "c++", "--plain", "--", *STATIC, *first, "-o", "app")
     mlgo(root, "profile", "-o", "app.prof", "--", "./app")
     kinds: dict[str, list[Any]] = {
