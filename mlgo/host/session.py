@@ -16,7 +16,7 @@ import numpy as np
 
 from mlgo import errors
 from mlgo.base.config import CompileConfig
-from mlgo.base.files import hash64, write_bytes
+from mlgo.base.files import hash64, read_input, write_bytes
 from mlgo.base.scratch import scratch_directory
 from mlgo.host.conversation import AnswerPrefix, Channel, Conversation, KnownContext
 from mlgo.host.linker import KEEP_SECTIONS, MERGED, link_file, section_sizes
@@ -28,7 +28,7 @@ from mlgo.host.tasks.task import Advisor, ConstantAdvisor, Remark, Task
 from mlgo.host.toolchain import Toolchain, find_linker
 from mlgo.objects.elf import ELF
 from mlgo.objects.measures import Compiled, Scores, known_score, read_scores
-from mlgo.objects.remarks import CALL_OPTIONS, REMARK_OPTIONS, SpillCosts, read_calls, read_spill_costs
+from mlgo.objects.remarks import CALL_OPTIONS, SpillCosts, cost_options, read_calls, read_spill_costs
 from mlgo.objects.symbols import REFERENCES, bytes_by_function, linked_bytes_by_function
 
 
@@ -245,8 +245,11 @@ class _Compilation:
         if module.exists() and not module.stat().st_size:  # clang takes an empty file for an empty module
             raise errors.CompilerExit(f"error: {module.name} is empty")
         remarks: list[str] = []
-        for options, path in ((REMARK_OPTIONS, self.costs), (CALL_OPTIONS, calls)):
-            remarks += [*options, f"-foptimization-record-file={path}"] if path else []
+        if self.costs:
+            contents = read_input(module) if module.exists() else b""  # the compiler says that it is not there
+            remarks += [*cost_options(contents), f"-foptimization-record-file={self.costs}"]
+        if calls:
+            remarks += [*CALL_OPTIONS, f"-foptimization-record-file={calls}"]
         how = [*self.toolchain.back_end, settings.optimization, *generation_flags(module, self.directory)]
         return Child(
             [*how, *flags, *remarks, *watched.flags, "-x", "ir", str(module), "-c", "-o", str(self.output)],

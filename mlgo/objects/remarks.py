@@ -44,16 +44,12 @@ from typing import NamedTuple
 
 from mlgo.errors import RemarkError
 
-REMARK_OPTIONS = (
-    "-fsave-optimization-record=yaml",
-    "-foptimization-record-passes=regalloc",
-    "-fdiagnostics-show-hotness",
-)
-"""Options of clang that make it write the stream; ``-foptimization-record-file=`` says where."""
-
-
 CALL_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=inline-ml")
-"""The same for the calls that the inliner asks about."""
+"""Options of clang that make it write the calls that are asked about; ``-foptimization-record-file=`` says where."""
+
+_COST_OPTIONS = ("-fsave-optimization-record=yaml", "-foptimization-record-passes=regalloc")
+_WITH_ENTRIES = "-fdiagnostics-show-hotness"
+_HAS_PROFILE = b"ProfileSummary"  # name of the flag that LLVM gives to such a module, in bitcode and in text
 
 
 class SpillCosts(NamedTuple):
@@ -94,6 +90,14 @@ _STOPPED = re.compile(rb"^Name: +ForceStop$", re.MULTILINE)
 _FEATURE = re.compile(rb"^  - ([a-z]\w*): +(.+)$", re.MULTILINE)
 _TAKEN = re.compile(rb"^  - ShouldInline: +'true'$", re.MULTILINE)
 _ARGUMENT = re.compile(rb"\n  - (Num\w+|Total\w+): +'([^'\n]*)'")
+
+
+def cost_options(module: bytes) -> tuple[str, ...]:
+    """The same for the costs of a module's functions, with their entries where a profile tells them.
+
+    Without a profile, asking for entries takes 2 % of a compile, and tells nothing.
+    """
+    return (*_COST_OPTIONS, _WITH_ENTRIES) if _HAS_PROFILE in module else _COST_OPTIONS
 
 
 def read_spill_costs(data: bytes) -> list[SpillCosts]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlgo.errors import RemarkError
 from mlgo.objects.measures.built_in import SPILL_COST
-from mlgo.objects.remarks import SpillCosts, read_spill_costs
+from mlgo.objects.remarks import SpillCosts, cost_options, read_spill_costs
 
 # As clang 22 writes it, with a loop's remark between those of its function and the next.
 STREAM = b"""\
@@ -75,6 +75,11 @@ def test_under_a_profile_costs_are_those_of_all_entries(entries, cost):
         start + head + b"Args:\n  - NumReloads:      '12'\n  - TotalReloadsCost: '8.039800e+02'\n" + end
     )
     assert often == SpillCosts("often", num_reloads=12, reloads_cost=pytest.approx(cost))
+
+
+def test_entries_are_asked_for_where_a_profile_tells_them():
+    with_profile = set(cost_options(b"BC..ProfileSummary..")) - set(cost_options(b"BC.."))
+    assert with_profile == {"-fdiagnostics-show-hotness"}
 
 
 def test_no_remark_at_all_is_no_cost():
