@@ -6,8 +6,9 @@ close decisions change. Functions are decided one by one: each takes its best tr
 are run and counted. Needs valgrind.
 
 Example:
-    python -m benchmarks.spill_search --preset config/presets/regalloc.yaml
-    python -m benchmarks.spill_search --preset config/presets/priority.yaml --programs lupa vm --tries 30 --json
+    python -m benchmarks.spill_search --preset config/presets/regalloc.yaml --preset config/presets/profiled.yaml
+    python -m benchmarks.spill_search --preset config/presets/priority.yaml --preset config/presets/profiled.yaml \
+        --programs lupa vm --tries 30 --json
 """
 
 from collections.abc import Sequence
@@ -27,11 +28,11 @@ from mlgo.errors import CompileError, ConfigError, ProgramError
 from mlgo.evaluate.programs import BitcodeProgram, build_programs
 from mlgo.host.conversation import AnswerPrefix
 from mlgo.host.frontend import FrontEnd
-from mlgo.host.program import FIRST_LINK_S, CountedRun, ProgramRunner, count_run, find_valgrind, link_program
+from mlgo.host.program import FIRST_LINK_S, CountedRun, ProgramRunner, count_run, link_program
 from mlgo.host.session import CompileResult, compile_plain, compile_under_advice
 from mlgo.host.tasks.regalloc import BROKEN_HINTS, DENSITY, MASK, SIZE, STAGE, lightest, longest
 from mlgo.host.tasks.task import RandomAdvisor, Task, get_task
-from mlgo.host.toolchain import Toolchain, find_linker
+from mlgo.host.toolchain import Toolchain
 from mlgo.objects.measures.built_in import SPILL_COST
 from mlgo.pool.cores import usable_cores
 
@@ -79,6 +80,7 @@ class Search:
         self.toolchain, self.settings, self.task, self.tries = toolchain, settings, task, tries
         cache = (shared_folder() / "zig-cache").absolute()
         self.runner = ProgramRunner(toolchain.target, cache, settings.compile_timeout_s)
+        self.linker, self.valgrind = self.runner.find_tools()
         self.front_end = FrontEnd(toolchain, settings, cache, task)
 
     def measure(self, recipe: Path) -> dict[str, Any]:
@@ -113,7 +115,7 @@ class Search:
 
     def search(self, module: Path, output: Path) -> tuple[float, float]:
         """Cost of a module by the rule, and with the best try of each function, whose object goes to ``output``."""
-        tries = [one for one in in_threads(partial(self.compile, module), range(self.tries), usable_cores()) if one]
+        tries = [one for one in in_threads(partial(self.attempt, module), range(self.tries), usable_cores()) if one]
         cost = [{one.function: SPILL_COST.of_functions([one]) for one in found.spills or ()} for found in tries]
         paths = [found.answer_prefix().contexts for found in tries]
         chosen = []
@@ -121,26 +123,28 @@ class Search:
             best = min(range(len(tries)), key=lambda number: cost[number].get(context.name, 0.0))
             chosen.append(paths[best][place])
         found = self.compile(module, 0, known=AnswerPrefix(tuple(chosen)), object_path=output)
-        if found is None:
-            raise ProgramError(f"{module.name} does not compile with the best tries of its functions")
         return sum(cost[0].values()), found.score(SPILL_COST.name)
 
-    def compile(self, module: Path, number: int, **options: Any) -> CompileResult | None:
-        """A try; None if it fails, as with too many questions."""
+    def attempt(self, module: Path, number: int) -> CompileResult | None:
+        """A try; None if it fails, as with too many questions. The first must not: it is the rule."""
+        try:
+            return self.compile(module, number)
+        except CompileError:
+            if number == 0:
+                raise
+            return None
+
+    def compile(self, module: Path, number: int, **options: Any) -> CompileResult:
+        """A module with the answers of a try, or the known ones among ``options``."""
         noise, (rule, features) = NOISES[number % len(NOISES)], RULES[self.task.name]
         advisor = RandomAdvisor(partial(near, rule, noise), number, module.stem, features)
-        try:
-            return compile_under_advice(
-                self.toolchain, self.task, module, advisor, self.settings, record=True, **options
-            )
-        except CompileError:
-            return None
+        return compile_under_advice(self.toolchain, self.task, module, advisor, self.settings, record=True, **options)
 
     def count(self, program: BitcodeProgram, objects: Sequence[Path], folder: Path) -> CountedRun:
         """A run of the program made of these objects."""
         executable = folder / "program"
-        link_program(find_linker(), objects, executable, self.runner.cache_dir, FIRST_LINK_S, self.runner.target)
-        run = count_run(find_valgrind(), executable, self.runner.timeout_s)
+        link_program(self.linker, objects, executable, self.runner.cache_dir, FIRST_LINK_S, self.runner.target)
+        run = count_run(self.valgrind, executable, self.runner.timeout_s)
         if run.stdout != program.expected:
             raise ProgramError(f"{program.name} prints something else than it should")
         return run

@@ -27,7 +27,7 @@ from mlgo.corpus.capture.builds import Build, BuildUnit, as_text
 from mlgo.corpus.capture.invocations import shell_words
 from mlgo.corpus.capture.options import TOLERANT, portable, profile_of, without_unknown
 from mlgo.errors import CompileError, CompilerExit, CompileTimeout, ConfigError, ObjectError, ToolchainError
-from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word, words
+from mlgo.host.command_line import by_option, checked, for_zig, language_words, source_word
 from mlgo.host.frontend import await_compiler, first_error
 from mlgo.host.process import Child
 from mlgo.host.toolchain import Toolchain, zig_environment
@@ -194,8 +194,9 @@ def _row(project: str, unit: BuildUnit, ran: bool, is_last: bool) -> Row:
 _WITHOUT_ADDED = ("-g0", "-fno-sanitize=all", "-fomit-frame-pointer")
 _DATE = "date-time"
 # A profile of LLVM's runtime tells a function by its code; one of samples does not, so LLVM has to count lines.
-_PROFILE = words(
-    "-Wno-everything -Wbackend-plugin -Wprofile-instr-out-of-date -mllvm -sample-profile-check-record-coverage=80"
+_PROFILE = (
+    *("-Wno-everything", "-Wbackend-plugin", "-Wprofile-instr-out-of-date"),
+    *("-mllvm", "-sample-profile-check-record-coverage=80"),
 )
 _OF_PROFILE = re.compile(r"^.*(?= \[-W(?:backend-plugin|profile-instr-out-of-date)\]$)", re.MULTILINE)
 
